@@ -1,0 +1,74 @@
+# godwit_component(NAME SOURCES ... [SCHEMAS ...] [DEPENDS ...] [PRIVATE ...] [TESTS ...] [TEST_DEPENDS ...] [LABELS ...])
+#
+# Declares the static library godwit_NAME from SOURCES (relative to the calling folder) and, when tests are built,
+# one Catch2 program test_NAME from TESTS: paths below tests/unit/<calling folder>. Every TEST_CASE becomes a ctest test.
+#   SCHEMAS       Cap'n Proto files to generate and compile in
+#   DEPENDS       libraries that the component's headers show; PRIVATE ones only its sources use
+#   LABELS        ctest labels of its tests (default: fast)
+function(godwit_component NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS" ${ARGN})
+  set(target godwit_${NAME})
+  if(ARG_SCHEMAS)
+    set(CAPNPC_SRC_PREFIX "${CMAKE_SOURCE_DIR}")
+    set(CAPNPC_OUTPUT_DIR "${CMAKE_BINARY_DIR}/generated")
+    set(CAPNPC_IMPORT_DIRS "${CMAKE_SOURCE_DIR}")
+    file(MAKE_DIRECTORY "${CAPNPC_OUTPUT_DIR}")
+    capnp_generate_cpp(schema_sources schema_headers ${ARG_SCHEMAS})
+    # Generated code is not ours to keep free of warnings.
+    set_source_files_properties(${schema_sources} PROPERTIES COMPILE_OPTIONS "-w")
+  endif()
+  if(ARG_SOURCES OR ARG_SCHEMAS)
+    add_library(${target} STATIC ${ARG_SOURCES} ${schema_sources})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE godwit_warnings ${ARG_PRIVATE})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope} "${CMAKE_SOURCE_DIR}")
+  target_include_directories(${target} SYSTEM ${scope} "${CMAKE_BINARY_DIR}/generated")
+  target_link_libraries(${target} ${scope} godwit_sanitizers ${ARG_DEPENDS})
+
+  if(GODWIT_TESTS AND ARG_TESTS)
+    file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+    list(TRANSFORM ARG_TESTS PREPEND "${CMAKE_SOURCE_DIR}/tests/unit/${folder}/")
+    if(NOT ARG_LABELS)
+      set(ARG_LABELS fast)
+    endif()
+    add_executable(test_${NAME} ${ARG_TESTS})
+    target_link_libraries(test_${NAME} PRIVATE ${target} ${ARG_PRIVATE} ${ARG_TEST_DEPENDS}
+      godwit_warnings godwit_test_main Catch2::Catch2)
+    target_compile_definitions(test_${NAME} PRIVATE GODWIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    catch_discover_tests(test_${NAME} TEST_PREFIX "${NAME}: " DISCOVERY_MODE PRE_TEST
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+  endif()
+endfunction()
+
+# godwit_program(NAME SOURCES ... DEPENDS ...): an executable in bin/, installed.
+function(godwit_program NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_include_directories(${NAME} PRIVATE "${CMAKE_SOURCE_DIR}")
+  target_link_libraries(${NAME} PRIVATE godwit_warnings godwit_sanitizers ${ARG_DEPENDS})
+  install(TARGETS ${NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# godwit_fuzzer(NAME SOURCES ... DEPENDS ... CORPUS dir): a libFuzzer target fuzz_NAME over a seed corpus.
+function(godwit_fuzzer NAME)
+  cmake_parse_arguments(ARG "" "CORPUS" "SOURCES;DEPENDS" ${ARGN})
+  if(GODWIT_FUZZ)
+    add_executable(fuzz_${NAME} ${ARG_SOURCES})
+    target_link_libraries(fuzz_${NAME} PRIVATE godwit_warnings ${ARG_DEPENDS} godwit_sanitizers)
+    target_link_options(fuzz_${NAME} PRIVATE -fsanitize=fuzzer)
+  endif()
+endfunction()
+
+# Adds every folder below the calling one that has a CMakeLists.txt of its own, in the order of their names.
+macro(godwit_add_folders)
+  file(GLOB _lists CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*/CMakeLists.txt")
+  list(SORT _lists)
+  foreach(_list IN LISTS _lists)
+    get_filename_component(_folder "${_list}" DIRECTORY)
+    add_subdirectory("${_folder}")
+  endforeach()
+endmacro()

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "kernels/memory/kv_layout.hpp"
+#include "messages/result.hpp"
+
+#include <memory>
+
+namespace godwit {
+
+/// All KV pages of one device. Memory is reserved at once and becomes resident as pages are first used.
+/// Reference counts are per page, so that one head of a sequence can give up pages that its neighbours keep;
+/// blocks are the common case and cost one operation. Thread-safe: a cache may hold references while a device
+/// computes.
+class page_pool {
+ public:
+  /// @param blocks capacity; the pool holds `blocks * shape.pages_per_block()` pages
+  /// @returns `resource_exhausted` when the address space is refused, `invalid_argument` for an empty or huge
+  /// shape
+  static result<std::unique_ptr<page_pool>> create(const kv_shape& shape, std::uint32_t blocks);
+
+  virtual ~page_pool() = default;
+
+  virtual const kv_shape& shape() const = 0;
+  virtual std::uint32_t capacity_blocks() const = 0;
+  /// Blocks of which every page is free.
+  virtual std::uint32_t free_blocks() const = 0;
+  virtual std::uint64_t used_pages() const = 0;
+
+  /// A block with one reference on each of its pages; contents are undefined. @returns `resource_exhausted`
+  virtual result<block_id> allocate_block() = 0;
+  virtual void retain_block(block_id block) = 0;
+  virtual void release_block(block_id block) = 0;
+  /// True if nobody else holds any page of the block, so that it may be written in place.
+  virtual bool exclusive(block_id block) const = 0;
+
+  virtual void retain_page(page_id page) = 0;
+  virtual void release_page(page_id page) = 0;
+  virtual std::uint32_t references(page_id page) const = 0;
+
+  /// The page of a layer and KV head in a block.
+  page_id page(block_id block, std::uint32_t layer, std::uint32_t head) const {
+    return block * shape().pages_per_block() + layer * shape().kv_heads + head;
+  }
+
+  /// First element of a page: K `[page_tokens, head_dim]`, then V of the same shape. 64-byte aligned.
+  virtual kv_element* data(page_id page) = 0;
+  virtual const kv_element* data(page_id page) const = 0;
+  /// First element of page 0; page p starts at `base() + p * shape().page_elements()`.
+  virtual kv_element* base() = 0;
+};
+
+} // namespace godwit

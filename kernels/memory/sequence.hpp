@@ -1,0 +1,57 @@
+#pragma once
+
+#include "kernels/memory/page_pool.hpp"
+#include "messages/ids.hpp"
+#include "messages/result.hpp"
+
+#include <span>
+#include <vector>
+
+namespace godwit {
+
+/// The KV of one sequence: a list of pages for each layer and KV head, shared with other sequences by
+/// reference count. Moves, but is not copied by accident: `fork` says what it does. Not thread-safe; the pool
+/// is.
+class sequence {
+ public:
+  explicit sequence(page_pool& pool);
+  ~sequence();
+  sequence(sequence&&) noexcept;
+  sequence& operator=(sequence&&) noexcept;
+
+  /// Adopts full blocks that a cache found; takes over one reference of each. Only on an empty sequence.
+  void adopt(std::span<const block_id> blocks);
+
+  /// The next position: how many tokens were computed, whatever is kept of them.
+  position_t length() const { return length_; }
+
+  /// Makes positions [length, length + tokens) writable: allocates blocks, and copies the last partial one if
+  /// it is shared. Changes nothing if it fails. @returns `resource_exhausted`
+  result<void> reserve(std::uint32_t tokens);
+  /// Blocks that `reserve(tokens)` would take from the pool.
+  std::uint32_t blocks_needed(std::uint32_t tokens) const;
+
+  /// Says that `tokens` more positions were written.
+  void advance(std::uint32_t tokens);
+  /// Cuts back to `length` and releases what is not needed.
+  void truncate(position_t length);
+  /// A sequence with the same contents that shares all pages; writing to either copies at most the last
+  /// block.
+  sequence fork() const;
+
+  /// Pages of one layer and KV head in ascending order of positions.
+  std::span<const page_id> pages(std::uint32_t layer, std::uint32_t head) const;
+  /// Positions kept in that list; all of its pages but the last are full.
+  std::uint32_t kept(std::uint32_t layer, std::uint32_t head) const;
+  /// Full blocks and the last partial one, in order; what a cache stores and finds.
+  std::span<const block_id> blocks() const { return blocks_; }
+
+ private:
+  page_pool* pool_;
+  position_t length_ = 0;
+  std::vector<block_id> blocks_;
+  /// [layer * kv_heads + head][index of page]
+  std::vector<std::vector<page_id>> pages_;
+};
+
+} // namespace godwit

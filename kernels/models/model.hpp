@@ -1,0 +1,76 @@
+#pragma once
+
+#include "kernels/gguf/file.hpp"
+#include "kernels/memory/kv_layout.hpp"
+#include "kernels/memory/sequence.hpp"
+#include "messages/ids.hpp"
+#include "messages/result.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace godwit {
+
+/// The numbers of a model that its users need.
+struct model_shape {
+  std::string architecture; ///< as in the file: "llama"
+  std::uint32_t context = 0;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t embedding = 0;
+  std::uint32_t heads = 0;
+  kv_shape kv;
+};
+
+/// Which positions of a chunk get logits.
+enum class logits_wanted : std::uint8_t { none, last, all };
+
+/// Consecutive new tokens of one sequence: a prompt chunk, a block to verify, or one decoded token.
+struct chunk {
+  sequence* target =
+    nullptr; ///< the tokens stand at target->length() and after; reserve() was called for them
+  std::span<const token_id> tokens;
+  logits_wanted logits = logits_wanted::none;
+};
+
+/// What computes the ops.
+enum class ops_choice : std::uint8_t {
+  automatic, ///< GODWIT_OPS if set, else cpu
+  reference, ///< scalar, weights dequantised exactly, double accumulation: the definition
+  cpu,       ///< Highway, repacked weights, activations quantised to 8 bits
+};
+
+struct model_options {
+  ops_choice ops = ops_choice::automatic;
+  std::uint32_t threads = 0; ///< 0: one for each core
+};
+
+/// A transformer with its weights. One thread calls it at a time; it has its own team of threads.
+class model {
+ public:
+  /// Loads the architecture that the file names. Checks every tensor's presence, shape and type.
+  /// @returns `unsupported` naming the architecture or type, `corrupt` naming the tensor or key
+  static result<std::unique_ptr<model>> load(
+    std::shared_ptr<const gguf::file> file, const model_options& options);
+
+  virtual ~model() = default;
+
+  virtual const model_shape& shape() const = 0;
+
+  /// 128 bits over weights, quantisation, kernel contract version and KV layout, as 32 hexadecimal digits.
+  virtual const std::string& fingerprint() const = 0;
+
+  /// Runs one step over chunks of distinct sequences. The result for a chunk does not depend, bit for bit, on
+  /// the other chunks, on how its sequence was cut into chunks before, or on the number of threads. Advances
+  /// every target.
+  /// @param chunks    at most max_rows() tokens in all; no two of the same sequence
+  /// @param logits    `[rows, vocabulary]`, rows in the order of the chunks and of the tokens that want
+  /// logits
+  /// @pre positions below shape().context, tokens below shape().vocabulary, reserve() called
+  virtual void forward(std::span<const chunk> chunks, std::span<float> logits) = 0;
+
+  virtual std::uint32_t max_rows() const = 0;
+};
+
+} // namespace godwit

@@ -1,0 +1,35 @@
+#pragma once
+
+// Makes letters known to CAF as message types. They are never serialised by CAF: its networking is not used.
+
+#include "messages/letter.hpp"
+#include "messages/schemas/generation.capnp.h"
+#include "messages/schemas/session.capnp.h"
+#include "messages/schemas/status.capnp.h"
+#include "messages/schemas/tokenizer.capnp.h"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/atom.hpp>
+#include <caf/type_id.hpp>
+
+namespace godwit {
+
+/// Asks any actor how it is.
+using status_atom = caf::atom_constant<caf::atom("status")>;
+/// Asks any actor to finish what it has and take no more.
+using drain_atom = caf::atom_constant<caf::atom("drain")>;
+/// Ends any actor.
+using stop_atom = caf::atom_constant<caf::atom("stop")>;
+using info_atom = caf::atom_constant<caf::atom("info")>;
+using transcript_atom = caf::atom_constant<caf::atom("transcript")>;
+using erase_atom = caf::atom_constant<caf::atom("erase")>;
+/// A timer of the actor's own.
+using tick_atom = caf::atom_constant<caf::atom("tick")>;
+
+} // namespace godwit
+
+namespace caf {
+/// Every letter may be a message element without being serialisable.
+template <class Schema>
+struct allowed_unsafe_message_type<godwit::letter<Schema>> : std::true_type {};
+} // namespace caf
