@@ -28,14 +28,15 @@ struct journal_head {
   sequence_number sequence = 0; ///< of the last record
   epoch_t epoch = 0;            ///< of the owner
   node_name owner;
-  bool running = false; ///< a turn was running after the last record: to be resumed at start
+  bool running = false;     ///< a turn was running after the last record: to be resumed at start
+  bool quarantined = false; ///< found damaged since the start; only in lists, where other fields may be empty
 };
 
 /// Records for the end of one session's journal.
 struct append_request {
   session_id session;
   sequence_number expected = 0; ///< of the last record now; another one is `stale_sequence`
-  epoch_t epoch = 0;            ///< of the writer; lower than the head's is `stale_epoch`
+  epoch_t epoch = 0;            ///< of the writer; another than the head's is `stale_epoch`
   std::vector<journal_record> records;
   bool running = false; ///< for the head
 };
@@ -70,11 +71,11 @@ class journal {
 
   virtual result<journal_head> head(const session_id& session) = 0;
 
-  /// At most `limit` records from the sequence `from` on, in order, without gaps.
+  /// At most `limit` records from the sequence `from` on, in order, without gaps; none behind the end.
   virtual result<std::vector<placed_record>> read(
     const session_id& session, sequence_number from, std::size_t limit) = 0;
 
-  /// Removes a session with all of its records.
+  /// Removes a session with all of its records, a quarantined one too.
   virtual result<void> erase(const session_id& session) = 0;
 
   /// Heads in the order of session ids, after `after` (empty: from the start).
