@@ -1,12 +1,20 @@
-# godwit_component(NAME SOURCES ... [SCHEMAS ...] [DEPENDS ...] [PRIVATE ...] [TESTS ...] [TEST_DEPENDS ...] [LABELS ...])
+# Targets dev_tests, tsan_tests and release_tests build what a preset runs.
+if(GODWIT_TESTS)
+  add_custom_target(${GODWIT_TEST_SET}_tests)
+endif()
+
+# godwit_component(NAME SOURCES ... [SCHEMAS ...] [DEPENDS ...] [PRIVATE ...] [TESTS ...] [TEST_DEPENDS ...] [LABELS ...]
+#                  [SETS ...])
 #
 # Declares the static library godwit_NAME from SOURCES (relative to the calling folder) and, when tests are built,
 # one Catch2 program test_NAME from TESTS: paths below tests/unit/<calling folder>. Every TEST_CASE becomes a ctest test.
 #   SCHEMAS       Cap'n Proto files to generate and compile in
 #   DEPENDS       libraries that the component's headers show; PRIVATE ones only its sources use
 #   LABELS        ctest labels of its tests (default: fast)
+#   SETS          in which builds the tests run: dev, tsan, release (default: dev)
+# Every header of the folder is compiled alone by the target all_verify_interface_header_sets.
 function(godwit_component NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS;SETS" ${ARGN})
   set(target godwit_${NAME})
   if(ARG_SCHEMAS)
     set(CAPNPC_SRC_PREFIX "${CMAKE_SOURCE_DIR}")
@@ -29,7 +37,16 @@ function(godwit_component NAME)
   target_include_directories(${target} SYSTEM ${scope} "${CMAKE_BINARY_DIR}/generated")
   target_link_libraries(${target} ${scope} godwit_sanitizers ${ARG_DEPENDS})
 
-  if(GODWIT_TESTS AND ARG_TESTS)
+  file(GLOB headers CONFIGURE_DEPENDS "*.hpp")
+  if(headers)
+    target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${CMAKE_SOURCE_DIR}" FILES ${headers})
+    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  endif()
+
+  if(NOT ARG_SETS)
+    set(ARG_SETS dev)
+  endif()
+  if(GODWIT_TESTS AND ARG_TESTS AND GODWIT_TEST_SET IN_LIST ARG_SETS)
     file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
     list(TRANSFORM ARG_TESTS PREPEND "${CMAKE_SOURCE_DIR}/tests/unit/${folder}/")
     if(NOT ARG_LABELS)
@@ -39,8 +56,9 @@ function(godwit_component NAME)
     target_link_libraries(test_${NAME} PRIVATE ${target} ${ARG_PRIVATE} ${ARG_TEST_DEPENDS}
       godwit_warnings godwit_test_main Catch2::Catch2)
     target_compile_definitions(test_${NAME} PRIVATE GODWIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    catch_discover_tests(test_${NAME} TEST_PREFIX "${NAME}: " DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+    add_dependencies(${GODWIT_TEST_SET}_tests test_${NAME})
+    catch_discover_tests(test_${NAME} TEST_PREFIX "${GODWIT_TEST_SET} ${NAME}: " DISCOVERY_MODE PRE_TEST
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
   endif()
 endfunction()
 
@@ -60,6 +78,10 @@ function(godwit_fuzzer NAME)
     add_executable(fuzz_${NAME} ${ARG_SOURCES})
     target_link_libraries(fuzz_${NAME} PRIVATE godwit_warnings ${ARG_DEPENDS} godwit_sanitizers)
     target_link_options(fuzz_${NAME} PRIVATE -fsanitize=fuzzer)
+    # The seeds once, and then as many seconds of search as a test run can afford; CONTRIBUTING names the long run.
+    add_test(NAME "fuzz ${NAME}" COMMAND "${CMAKE_SOURCE_DIR}/tests/fuzz/run" $<TARGET_FILE:fuzz_${NAME}>
+      "${CMAKE_CURRENT_SOURCE_DIR}/${ARG_CORPUS}")
+    set_tests_properties("fuzz ${NAME}" PROPERTIES LABELS "fuzz" TIMEOUT 300)
   endif()
 endfunction()
 

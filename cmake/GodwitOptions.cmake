@@ -6,6 +6,9 @@ option(GODWIT_COVERAGE "Compile with coverage counters" OFF)
 option(GODWIT_CUDA "Build the CUDA sources" OFF)
 set(GODWIT_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them")
 
+set(GODWIT_TEST_SET dev CACHE STRING "Which tests this build runs: dev, tsan or release")
+set(GODWIT_TEST_ENVIRONMENT "" CACHE STRING "Environment of every unit test")
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

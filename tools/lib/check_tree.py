@@ -1,0 +1,65 @@
+"""Checks of the tree that need no compiler: who includes whom, how long files are, what must not be left in them."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What each top-level folder may include of ours. kernels uses the vocabulary of ids and errors only.
+ALLOWED = {
+    "messages": {"messages"},
+    "kernels": {"messages", "kernels"},
+    "actors": {"messages", "kernels", "actors"},
+    "services": {"messages", "kernels", "actors", "services"},
+    "tools": {"messages", "kernels", "actors", "services", "tools"},
+    "tests": {"messages", "kernels", "actors", "services", "tools", "tests"},
+}
+KERNELS_MAY_USE = {"messages/ids.hpp", "messages/error.hpp", "messages/result.hpp", "messages/check.hpp"}
+# Headers so costly that each stays in one translation unit (of the programs; tests may have their own).
+ONE_UNIT = {"boost/beast": 1, "toml++/": 1, "CLI/": 3}
+MOST_LINES = 600
+LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", "-z", *patterns], cwd=ROOT, check=True, capture_output=True).stdout
+    return [name for name in out.decode().split("\0") if name]
+
+
+def main():
+    faults = []
+    units = {prefix: set() for prefix in ONE_UNIT}
+    for name in tracked("*.cpp", "*.hpp", "*.py", "*.cmake", "tools/*"):
+        text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
+        lines = text.count("\n")
+        if lines > MOST_LINES and "tests/golden/" not in name:
+            faults.append(f"{name}: {lines} lines; over {MOST_LINES} it is two ideas")
+        if name != "tools/lib/check_tree.py" and LEFTOVER.search(text):
+            faults.append(f"{name}: a leftover ({LEFTOVER.search(text).group()})")
+        if not name.endswith((".cpp", ".hpp")):
+            continue
+        top = name.split("/")[0]
+        for target in INCLUDE.findall(text):
+            for prefix in ONE_UNIT:
+                if target.startswith(prefix) and top != "tests":
+                    units[prefix].add(name)
+            target_top = target.split("/")[0]
+            if "/" not in target or target_top not in ALLOWED:
+                continue
+            if target_top not in ALLOWED.get(top, set()):
+                faults.append(f"{name}: {top} must not include {target}")
+            if top == "kernels" and target_top == "messages" and target not in KERNELS_MAY_USE:
+                faults.append(f"{name}: kernels must not include {target}")
+    for prefix, names in units.items():
+        if len(names) > ONE_UNIT[prefix]:
+            faults.append(f"{prefix} is included by {len(names)} files, more than {ONE_UNIT[prefix]}: {', '.join(sorted(names))}")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

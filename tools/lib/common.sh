@@ -1,0 +1,33 @@
+# What the scripts in tools/ share. Source it; it defines functions and `root`, and changes nothing else.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+# The model that the quick start, the tests and the benches use.
+model_name=SmolLM2-135M-Instruct.Q4_1.gguf
+model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
+model_bytes=98362432
+model_path=$root/models/$model_name
+
+step() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+# need_space MEGABYTES FOLDER: fails in one sentence if the disk is too full.
+need_space() {
+  local free
+  free=$(df -Pm "$2" | awk 'NR == 2 {print $4}')
+  [ "$free" -ge "$1" ] || die "$1 MB of free disk are needed in $2 and $free MB are there; make room and run this again"
+}
+
+# python_with MODULE: the first Python that can import the module.
+python_with() {
+  local candidate
+  for candidate in /usr/bin/python3 python3; do
+    if "$candidate" -c "import $1" 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
