@@ -1,0 +1,63 @@
+#pragma once
+
+#include "actors/model_card.hpp"
+#include "messages/catalogue.hpp"
+#include "messages/error.hpp"
+#include "messages/ids.hpp"
+#include "services/http/exchange.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace caf {
+class actor_system;
+}
+
+namespace godwit {
+
+/// How long the gateway waits and how far it lets producers run ahead of a client.
+struct gateway_options {
+  /// For each answer of the directory, a session, the tokenizer, the router or the node.
+  std::chrono::milliseconds request_timeout{15'000};
+  /// A stream that sent nothing for so long sends a comment line. The API promises at most 15 s.
+  std::chrono::milliseconds heartbeat{10'000};
+  /// A completion that gets no token for so long, though its client takes them, ends with `deadline`.
+  std::chrono::milliseconds stall_timeout{300'000};
+  /// Tokens of one choice, or events of one stream, that may be under way to a client that does not read.
+  std::uint32_t token_credit = 64;
+  std::uint32_t event_credit = 64;
+  /// What 503 and 529 tell the client to wait.
+  std::chrono::seconds retry_after{1};
+};
+
+/// All that the gateway stands on. The functions may be called on any thread, several at once.
+struct gateway_config {
+  directory_actor directory;
+  router_actor router;
+  tokenizer_actor tokenizer;
+  node_actor node;
+  model_card model;
+  std::function<std::string()> metrics;     ///< Prometheus text
+  std::function<request_id()> next_request; ///< unique for the life of the process
+  std::function<std::uint64_t()> random;    ///< seeds of requests without one, ids of answers
+  std::function<std::int64_t()> now;        ///< seconds since 1970
+  /// Told of failures whose words a client must not see; nothing if empty.
+  std::function<void(std::string_view call, const error&)> report;
+  gateway_options options;
+};
+
+/// The public API as a handler of HTTP requests.
+class gateway : public http::handler {
+ public:
+  /// Takes no new work from now on: calls that need a model or a session are refused with 503, /readyz says
+  /// so, and event streams end once their turn is over. Any thread may call.
+  virtual void drain() = 0;
+};
+
+std::shared_ptr<gateway> make_gateway(caf::actor_system& system, gateway_config config);
+
+} // namespace godwit
