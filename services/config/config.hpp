@@ -1,0 +1,90 @@
+#pragma once
+
+#include "messages/result.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace godwit {
+
+/// An address to listen at.
+struct endpoint {
+  std::string host; ///< a name or an address, an IPv6 one without brackets
+  std::uint16_t port = 0;
+
+  bool operator==(const endpoint&) const = default;
+};
+
+/// "HOST:PORT" or "[IPV6]:PORT". @returns `invalid_argument`
+result<endpoint> parse_endpoint(std::string_view text);
+
+enum class log_format { text, json };
+
+/// How one node is to run. The values here are the defaults; settings() lists names, meanings and ranges.
+struct config {
+  std::filesystem::path model; ///< a GGUF file; empty: none was named
+  std::vector<std::string> roles{"all"};
+  unsigned threads = 0; ///< for compute; 0 is one a core
+  endpoint listen{"127.0.0.1", 8080};
+  std::filesystem::path data{"godwit-data"};
+  std::string node; ///< the host's name if none was given
+  godwit::log_format log_format = log_format::text;
+  std::string log_level{"info"};
+
+  // Limits of the gateway.
+  std::size_t max_body_bytes = std::size_t{32} << 20;
+  std::size_t max_header_bytes = std::size_t{16} << 10;
+  unsigned max_connections = 1024;
+  std::chrono::seconds header_timeout{10}; ///< to send a request's head
+  std::chrono::seconds body_timeout{60};   ///< to send a request's body
+  std::chrono::seconds idle_timeout{75};   ///< between two requests of a connection
+  std::chrono::seconds heartbeat{15};      ///< between two signs of life on a silent stream
+  std::chrono::seconds drain_deadline{30}; ///< for running turns after SIGTERM
+
+  // Compute.
+  std::uint32_t kv_tokens = 16384; ///< positions that the KV pool holds, over all sequences
+
+  // Journal: how long a token may wait for others to be committed with.
+  std::uint32_t commit_tokens = 16; ///< at most so many tokens of a turn in one record
+  std::chrono::milliseconds commit_delay{10};
+  std::chrono::seconds journal_deadline{10};               ///< for a call of the journal
+  std::size_t journal_queue_bytes = std::size_t{64} << 20; ///< records that may wait for the disk
+
+  /// Variables named GODWIT_… that nothing here reads: worth a warning, but an orchestrator may set such.
+  std::vector<std::string> unknown_variables;
+};
+
+/// How a value is written in the file.
+enum class setting_kind { text, number, list };
+
+/// One thing that can be set: as `key` in the file, as GODWIT_KEY in the environment, as --key (with dashes)
+/// on the command line.
+struct setting {
+  std::string_view key;
+  setting_kind kind;
+  std::string_view help;
+  /// Checks the text and stores the value. @returns `invalid_argument` with the reason, without the key
+  result<void> (*apply)(config& target, std::string_view text);
+};
+
+/// Every setting except `config`, the file's own path, which stands in flags and environment only.
+const std::vector<setting>& settings();
+
+using key_values = std::vector<std::pair<std::string, std::string>>;
+
+/// Puts a configuration together: flags beat environment beat file beat defaults.
+/// @param flags keys with dashes or underscores; the last of equal ones counts
+/// @param environment variables; those that do not begin with GODWIT_ are left aside
+/// @returns `invalid_argument` with `param` naming the key, `io` if the file cannot be read. Messages are for
+/// the operator: they name the file and the line
+result<config> load_config(const key_values& flags, const key_values& environment);
+
+/// The variables of this process.
+key_values process_environment();
+
+} // namespace godwit

@@ -1,0 +1,136 @@
+#include "services/config/config.hpp"
+#include "services/config/file.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+extern "C" char** environ; // NOLINT: POSIX gives no header for it
+
+namespace godwit {
+
+namespace {
+
+constexpr std::string_view prefix = "GODWIT_";
+
+/// Read by other programs of the tree, not by a node.
+constexpr std::array<std::string_view, 5> foreign_variables{
+  "GODWIT_URL", "GODWIT_TEST_MODEL", "GODWIT_SOURCE_DIR", "GODWIT_KERNELS", "GODWIT_CONFIG"};
+
+const setting* find(std::string_view key) {
+  const auto& all = settings();
+  const auto place = std::find_if(all.begin(), all.end(), [&](const setting& one) { return one.key == key; });
+  return place == all.end() ? nullptr : &*place;
+}
+
+std::string lower_snake(std::string_view name) {
+  std::string key(name);
+  for (char& c : key)
+    c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return key;
+}
+
+result<void> apply(config& target, const setting& what, std::string_view text, const std::string& where) {
+  if (auto done = what.apply(target, text); !done)
+    return fail(done.error().code, where + " " + done.error().message, std::string(what.key));
+  return {};
+}
+
+result<void> apply_file(config& target, const std::filesystem::path& path) {
+  const auto values = detail::read_config_file(path);
+  if (!values)
+    return fail(values);
+  for (const auto& value : *values) {
+    const auto where = "configuration file " + path.string() + ", line " + std::to_string(value.line) + ": \""
+                       + value.key + "\"";
+    const auto* what = find(value.key);
+    if (what == nullptr)
+      return fail(errc::invalid_argument, where + " is not a setting", value.key);
+    // One role may stand there without brackets.
+    if (value.kind != what->kind && !(what->kind == setting_kind::list && value.kind == setting_kind::text))
+      return fail(errc::invalid_argument,
+        where + (what->kind == setting_kind::number ? " must be a whole number" : " must be text"),
+        value.key);
+    if (auto done = apply(target, *what, value.text, where); !done)
+      return done;
+  }
+  return {};
+}
+
+result<void> apply_environment(config& target, const key_values& environment) {
+  for (const auto& [name, value] : environment) {
+    if (!name.starts_with(prefix))
+      continue;
+    const auto* what = find(lower_snake(std::string_view(name).substr(prefix.size())));
+    if (what != nullptr) {
+      if (auto done = apply(target, *what, value, "variable " + name); !done)
+        return done;
+    } else if (std::find(foreign_variables.begin(), foreign_variables.end(), name)
+               == foreign_variables.end()) {
+      target.unknown_variables.push_back(name);
+    }
+  }
+  return {};
+}
+
+result<void> apply_flags(config& target, const key_values& flags) {
+  for (const auto& [name, value] : flags) {
+    const auto key = lower_snake(name);
+    if (key == "config")
+      continue;
+    const auto* what = find(key);
+    if (what == nullptr)
+      return fail(errc::invalid_argument, "--" + name + " is not a flag", name);
+    if (auto done = apply(target, *what, value, "--" + name); !done)
+      return done;
+  }
+  return {};
+}
+
+/// The last value of a key; nothing if it is not there.
+const std::string* last(const key_values& values, std::string_view key) {
+  const auto place =
+    std::find_if(values.rbegin(), values.rend(), [&](const auto& pair) { return pair.first == key; });
+  return place == values.rend() ? nullptr : &place->second;
+}
+
+void name_by_host(config& target) {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0)
+    static_cast<void>(find("node")->apply(target, host.data()));
+  if (target.node.empty())
+    target.node = "node";
+}
+
+} // namespace
+
+result<config> load_config(const key_values& flags, const key_values& environment) {
+  config target;
+  const auto* path = last(flags, "config");
+  if (path == nullptr)
+    path = last(environment, "GODWIT_CONFIG");
+  if (path != nullptr)
+    if (auto done = apply_file(target, *path); !done)
+      return fail(done);
+  if (auto done = apply_environment(target, environment); !done)
+    return fail(done);
+  if (auto done = apply_flags(target, flags); !done)
+    return fail(done);
+  if (target.node.empty())
+    name_by_host(target);
+  return target;
+}
+
+key_values process_environment() {
+  key_values all;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (const auto equals = text.find('='); equals != std::string_view::npos)
+      all.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return all;
+}
+
+} // namespace godwit

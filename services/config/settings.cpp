@@ -1,0 +1,175 @@
+#include "services/config/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+namespace godwit {
+
+namespace {
+
+/// The roles that a node can take.
+constexpr std::array<std::string_view, 9> known_roles{
+  "gateway", "session", "directory", "tokenizer", "router", "prefill", "decode", "device", "cache"};
+
+constexpr std::array<std::string_view, 6> known_levels{"trace", "debug", "info", "warn", "error", "off"};
+
+template <class Range>
+std::string joined(const Range& names) {
+  std::string all;
+  for (const auto& name : names)
+    all += (all.empty() ? "" : ", ") + std::string(name);
+  return all;
+}
+
+result<std::uint64_t> whole_number(std::string_view text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || value < least || value > most)
+    return fail(errc::invalid_argument, "must be a whole number from " + std::to_string(least) + " to "
+                                          + std::to_string(most) + ", not \"" + std::string(text) + "\"");
+  return value;
+}
+
+/// The setter of a whole number within bounds.
+template <auto Member, std::uint64_t Least, std::uint64_t Most>
+result<void> number(config& target, std::string_view text) {
+  const auto value = whole_number(text, Least, Most);
+  if (!value)
+    return fail(value);
+  using type = std::remove_reference_t<decltype(target.*Member)>;
+  if constexpr (std::is_integral_v<type>)
+    static_assert(Most <= std::numeric_limits<type>::max());
+  target.*Member = type(*value);
+  return {};
+}
+
+/// The setter of a path.
+template <auto Member>
+result<void> path(config& target, std::string_view text) {
+  if (text.empty() || text.find('\0') != std::string_view::npos)
+    return fail(errc::invalid_argument, "must be a path");
+  target.*Member = std::filesystem::path(text);
+  return {};
+}
+
+result<void> roles(config& target, std::string_view text) {
+  std::vector<std::string> wanted;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    const auto role = text.substr(begin, end - begin);
+    if (role != "all" && std::find(known_roles.begin(), known_roles.end(), role) == known_roles.end())
+      return fail(errc::invalid_argument,
+        "knows no role \"" + std::string(role) + "\"; there are all, " + joined(known_roles));
+    if (std::find(wanted.begin(), wanted.end(), role) == wanted.end())
+      wanted.emplace_back(role);
+    begin = end + 1;
+  }
+  if (wanted.size() > 1 && std::find(wanted.begin(), wanted.end(), "all") != wanted.end())
+    return fail(errc::invalid_argument, "has \"all\" beside other roles");
+  target.roles = std::move(wanted);
+  return {};
+}
+
+result<void> listen(config& target, std::string_view text) {
+  auto parsed = parse_endpoint(text);
+  if (!parsed)
+    return fail(parsed);
+  target.listen = std::move(*parsed);
+  return {};
+}
+
+result<void> node(config& target, std::string_view text) {
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_'
+           || c == '.';
+  };
+  if (text.empty() || text.size() > 63 || !std::all_of(text.begin(), text.end(), good))
+    return fail(errc::invalid_argument, "must be 1 to 63 letters, digits, '-', '_' or '.'");
+  target.node = text;
+  return {};
+}
+
+result<void> format(config& target, std::string_view text) {
+  if (text != "text" && text != "json")
+    return fail(errc::invalid_argument, "must be text or json, not \"" + std::string(text) + "\"");
+  target.log_format = text == "json" ? log_format::json : log_format::text;
+  return {};
+}
+
+result<void> level(config& target, std::string_view text) {
+  if (std::find(known_levels.begin(), known_levels.end(), text) == known_levels.end())
+    return fail(errc::invalid_argument, "must be one of " + joined(known_levels));
+  target.log_level = text;
+  return {};
+}
+
+} // namespace
+
+result<endpoint> parse_endpoint(std::string_view text) {
+  const auto bad = [&] {
+    return fail(errc::invalid_argument,
+      "must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535, not \"" + std::string(text) + "\"");
+  };
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos)
+    return bad();
+  auto host = text.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (bracketed)
+    host = host.substr(1, host.size() - 2);
+  // An IPv6 address without brackets would leave open where the port begins.
+  const bool colons = host.find(':') != std::string_view::npos;
+  if (host.empty() || colons != bracketed || host.size() > 253
+      || host.find_first_of(std::string_view("[]/ \t\r\n\0", 8)) != std::string_view::npos)
+    return bad();
+  const auto port = whole_number(text.substr(colon + 1), 0, 65535);
+  if (!port)
+    return bad();
+  return endpoint{std::string(host), static_cast<std::uint16_t>(*port)};
+}
+
+const std::vector<setting>& settings() {
+  using enum setting_kind;
+  constexpr auto mebi = std::uint64_t{1} << 20;
+  static const std::vector<setting> all{
+    {"model", text, "GGUF file of the model", path<&config::model>},
+    {"roles", list, "what this node does: \"all\" or some of its roles", roles},
+    {"threads", number, "threads for compute; 0 is one a core", godwit::number<&config::threads, 0, 1024>},
+    {"listen", text, "HOST:PORT of the HTTP gateway; port 0 picks a free one", listen},
+    {"data", text, "directory of the journal and the cold cache", path<&config::data>},
+    {"node", text, "name of this node; the host's name by default", node},
+    {"log_format", text, "text or json", format},
+    {"log_level", text, "trace, debug, info, warn, error or off", level},
+    {"max_body_bytes", number, "largest body of a request",
+      godwit::number<&config::max_body_bytes, 1024, 1024 * mebi>},
+    {"max_header_bytes", number, "largest head of a request",
+      godwit::number<&config::max_header_bytes, 1024, mebi>},
+    {"max_connections", number, "open connections; more are refused",
+      godwit::number<&config::max_connections, 1, 1'000'000>},
+    {"header_timeout_s", number, "seconds to send a request's head",
+      godwit::number<&config::header_timeout, 1, 3600>},
+    {"body_timeout_s", number, "seconds to send a request's body",
+      godwit::number<&config::body_timeout, 1, 3600>},
+    {"idle_timeout_s", number, "seconds between two requests of a connection",
+      godwit::number<&config::idle_timeout, 1, 3600>},
+    {"heartbeat_s", number, "seconds between two signs of life on a silent stream",
+      godwit::number<&config::heartbeat, 1, 3600>},
+    {"drain_deadline_s", number, "seconds that running turns have after SIGTERM",
+      godwit::number<&config::drain_deadline, 0, 86'400>},
+    {"kv_tokens", number, "positions that the KV pool holds, over all sequences",
+      godwit::number<&config::kv_tokens, 256, std::uint64_t{1} << 30>},
+    {"commit_tokens", number, "tokens of a turn that one journal record may hold",
+      godwit::number<&config::commit_tokens, 1, 4096>},
+    {"commit_ms", number, "milliseconds that a token waits for others to be committed with",
+      godwit::number<&config::commit_delay, 0, 1000>},
+    {"journal_deadline_s", number, "seconds that a call of the journal may take",
+      godwit::number<&config::journal_deadline, 1, 600>},
+    {"journal_queue_bytes", number, "records that may wait for the disk, in bytes",
+      godwit::number<&config::journal_queue_bytes, mebi, 1024 * mebi>},
+  };
+  return all;
+}
+
+} // namespace godwit
