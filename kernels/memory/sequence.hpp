@@ -22,6 +22,9 @@ class sequence {
   /// Adopts full blocks that a cache found; takes over one reference of each. Only on an empty sequence.
   void adopt(std::span<const block_id> blocks);
 
+  /// The pool that holds its pages.
+  page_pool& pool() const { return *pool_; }
+
   /// The next position: how many tokens were computed, whatever is kept of them.
   position_t length() const { return length_; }
 
