@@ -1,0 +1,161 @@
+// The command line `godwit`: flags are declared here, and nothing else. CLI11 stays in this file: it is slow
+// to compile.
+
+#include "tools/godwit/chat.hpp"
+#include "tools/godwit/node_commands.hpp"
+#include "tools/godwit/session_commands.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <iostream>
+#include <iterator>
+
+namespace {
+
+using namespace godwit;
+using namespace godwit::cli;
+
+/// Everything a command line can say. Each command reads its part.
+struct words {
+  settings how;
+  new_session wanted;
+  std::string id;
+  std::string text;
+  std::string key;
+  std::string at;
+  std::string node;
+  std::uint32_t limit = 20;
+  bool no_wait = false;
+  bool follow = false;
+};
+
+int with_node(const words& said, const std::function<int(client&)>& command) {
+  auto node = client::connect(said.how.url);
+  return node ? command(**node) : report(node.error(), said.how.json);
+}
+
+void add_session_flags(CLI::App& app, new_session& wanted) {
+  app.add_option("--model", wanted.model, "Model, as the node names it");
+  app.add_option("--system", wanted.system, "System message");
+  app.add_option("--temperature", wanted.temperature, "0 is greedy");
+  app.add_option("--top-p", wanted.top_p);
+  app.add_option("--top-k", wanted.top_k);
+  app.add_option("--min-p", wanted.min_p);
+  app.add_option("--repeat-penalty", wanted.repeat_penalty);
+  app.add_option("--seed", wanted.seed, "The same seed and messages give the same answers");
+  app.add_option("--max-tokens", wanted.max_tokens, "Most tokens of one answer");
+  app.add_option("--stop", wanted.stop, "A text that ends an answer; may be given several times");
+}
+
+/// Text of a message: the argument, or standard input for "-".
+std::string message_text(const std::string& argument) {
+  if (argument != "-")
+    return argument;
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+void declare_sessions(CLI::App& app, words& said, int& exit) {
+  auto* session = app.add_subcommand("session", "Open, drive and look at sessions");
+  session->require_subcommand(1);
+  const auto run = [&said, &exit](CLI::App* command, std::function<int(client&)> action) {
+    command->callback([&said, &exit, action = std::move(action)] { exit = with_node(said, action); });
+  };
+  const auto named = [&said, session](const char* name, const char* what) {
+    auto* command = session->add_subcommand(name, what);
+    command->add_option("id", said.id, "Session id")->required();
+    return command;
+  };
+
+  auto* create = session->add_subcommand("create", "Open a session; prints its id");
+  add_session_flags(*create, said.wanted);
+  create->add_option("--ttl", said.wanted.ttl_s, "Seconds after which the session is closed");
+  create->add_option("--on-busy", said.wanted.on_busy, "What a message does while a turn runs")
+    ->check(CLI::IsMember({"queue", "reject", "interrupt"}));
+  create->add_option("--metadata", said.wanted.metadata, "A JSON object of your own");
+  run(create, [&said](client& node) { return session_create(node, said.how, said.wanted); });
+
+  auto* list = session->add_subcommand("list", "List sessions");
+  list->add_option("--limit", said.limit, "Most sessions to show");
+  list->add_option("--after", said.at, "Session id to start behind");
+  run(list, [&said](client& node) { return session_list(node, said.how, said.limit, said.at); });
+
+  run(named("show", "Show one session"),
+    [&said](client& node) { return session_show(node, said.how, said.id); });
+
+  auto* send = named("send", "Send a message and print the answer as it comes");
+  send->add_option("text", said.text, "The message; - reads standard input")->required();
+  send->add_option("--key", said.key, "Idempotency key: sending it again does not run the turn twice");
+  send->add_flag("--no-wait", said.no_wait, "Return once the message is in the journal");
+  run(send, [&said](client& node) {
+    return session_send(node, said.how, said.id, message_text(said.text), said.key, !said.no_wait);
+  });
+
+  auto* events = named("events", "Print a session's events");
+  events->add_option("--after", said.at, "Event id to start behind");
+  events->add_flag("--follow,-f", said.follow, "Go on with events to come");
+  run(
+    events, [&said](client& node) { return session_events(node, said.how, said.id, said.at, said.follow); });
+
+  run(named("transcript", "Print the messages so far"),
+    [&said](client& node) { return session_transcript(node, said.how, said.id); });
+
+  auto* fork = named("fork", "Copy a session; prints the new id");
+  fork->add_option("--at", said.at, "Event id or turn to copy up to");
+  run(fork, [&said](client& node) { return session_fork(node, said.how, said.id, said.at); });
+
+  run(named("cancel", "Stop the running turn"),
+    [&said](client& node) { return session_act(node, said.how, said.id, "cancel"); });
+  run(named("suspend", "Move a session's cache out of memory"),
+    [&said](client& node) { return session_act(node, said.how, said.id, "suspend"); });
+  auto* migrate = named("migrate", "Move a session to another node");
+  migrate->add_option("--node", said.node, "Where to");
+  run(migrate, [&said](client& node) { return session_migrate(node, said.how, said.id, said.node); });
+  run(named("delete", "Close a session and erase it"),
+    [&said](client& node) { return session_delete(node, said.how, said.id); });
+}
+
+void declare_nodes(CLI::App& app, words& said, int& exit) {
+  app.add_subcommand("nodes", "List the nodes")->callback([&said, &exit] {
+    exit = with_node(said, [&said](client& node) { return show_nodes(node, said.how); });
+  });
+  app.add_subcommand("actors", "List the actors with their gauges")->callback([&said, &exit] {
+    exit = with_node(said, [&said](client& node) { return show_actors(node, said.how); });
+  });
+}
+
+void declare_chat(CLI::App& app, words& said, int& exit) {
+  auto* command = app.add_subcommand("chat", "Talk to the model");
+  command->add_option("--session", said.id, "Go on with this session instead of opening one");
+  add_session_flags(*command, said.wanted);
+  command->callback([&said, &exit] {
+    exit = with_node(said, [&said](client& node) { return chat(node, said.how, said.id, said.wanted); });
+  });
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  words said;
+  int exit = exit_ok;
+  CLI::App app{"Talks to a Godwit mesh, and looks into models and tokenizers without one.", "godwit"};
+  app.set_version_flag("--version", GODWIT_VERSION);
+  app.add_option("--url", said.how.url, "Node to talk to")->envname("GODWIT_URL")->capture_default_str();
+  app.add_flag("--json", said.how.json, "Machine-readable output");
+  app.require_subcommand(1);
+  // --url and --json may also stand behind the command.
+  app.fallthrough();
+  declare_chat(app, said, exit);
+  declare_sessions(app, said, exit);
+  declare_nodes(app, said, exit);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& failure) {
+    return app.exit(failure) == 0 ? exit_ok : exit_usage;
+  } catch (const std::exception& failure) {
+    return report({errc::internal, failure.what(), {}, {}}, said.how.json);
+  }
+  return exit;
+}
