@@ -23,6 +23,12 @@ using stop_atom = caf::atom_constant<caf::atom("stop")>;
 using info_atom = caf::atom_constant<caf::atom("info")>;
 using transcript_atom = caf::atom_constant<caf::atom("transcript")>;
 using erase_atom = caf::atom_constant<caf::atom("erase")>;
+/// Asks a session to end if nobody needs it just now; its journal stays.
+using passivate_atom = caf::atom_constant<caf::atom("passivate")>;
+/// An actor becomes a member of its node.
+using join_atom = caf::atom_constant<caf::atom("join")>;
+/// A supervisor gives up.
+using escalate_atom = caf::atom_constant<caf::atom("escalate")>;
 /// A timer of the actor's own.
 using tick_atom = caf::atom_constant<caf::atom("tick")>;
 

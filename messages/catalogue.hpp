@@ -9,6 +9,8 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
+#include <string>
+
 namespace godwit {
 
 /// What every actor answers beside its own protocol.
@@ -71,6 +73,10 @@ using session_actor = caf::typed_actor<
   caf::replies_to<letter<schema::CancelTurn>>::with<letter<schema::TurnState>>,
   // A new session with the same past.
   caf::replies_to<letter<schema::ForkRequest>>::with<letter<schema::SessionInfo>>,
+  // Ends the session for good: its turns, its streams. The journal stays until the directory erases it.
+  caf::replies_to<letter<schema::CloseSession>>::with<letter<schema::SessionInfo>>,
+  // Whether the actor ends now because nothing runs and nobody listens. The journal stays.
+  caf::replies_to<passivate_atom>::with<bool>,
   // Tokens of the turn that this session asked the router for.
   caf::reacts_to<letter<schema::TokenBatch>>>::extend_with<common_actor>;
 
@@ -89,6 +95,14 @@ using directory_actor = caf::typed_actor<
 /// The roles of this process.
 using node_actor = caf::typed_actor<
   // The node with all of its actors.
-  caf::replies_to<info_atom>::with<letter<schema::NodeStatus>>>::extend_with<common_actor>;
+  caf::replies_to<info_atom>::with<letter<schema::NodeStatus>>,
+  // An actor belongs to the node from now on, in place of an earlier one of that name. Draining goes from the
+  // latest name to the first.
+  caf::reacts_to<join_atom, std::string, common_actor>,
+  // A part cannot be kept running: its name, and why. The node is not ready any more.
+  caf::reacts_to<escalate_atom, std::string, std::string>>::extend_with<common_actor>;
+
+/// Keeps actors running, and says so when it cannot. Its status has a gauge of restarts for each child.
+using supervisor_actor = common_actor;
 
 } // namespace godwit

@@ -91,6 +91,9 @@ enum EndCause {
   overloaded @4;
   stopSequence @5;                   # the consumer found a stop string
   interrupted @6;                    # a newer message took the turn's place
+  clientLeft @7;                     # the message asked for it: on_disconnect is cancel
+  forked @8;                         # a fork begins in the middle of this turn
+  closed @9;                         # the session was deleted or has expired
 }
 
 struct CancelRequest {

@@ -22,6 +22,7 @@ struct Record {
     turnEnded @8 :TurnEnded;
     forked @9 :Forked;
     closed @10 :Closed;
+    prompted @11 :Prompted;
   }
 }
 
@@ -45,12 +46,23 @@ struct Claimed {
   fingerprint @3 :Text;              # of the claiming node; another one than `opened` is a declared break
 }
 
+struct Prompted {
+  # The prompt of a turn: the first `kept` tokens of the sequence so far (the prompt and answer of the turn before),
+  # then `tokens`. A long prompt takes several records; it is complete when it has `length` tokens. Kept so that
+  # tokens, once generated, are never made from text again, whatever the template becomes.
+  turn @0 :UInt32;
+  kept @1 :UInt32;
+  tokens @2 :List(UInt32);
+  length @3 :UInt32;
+}
+
 struct Released {
   turn @0 :UInt32;
   position @1 :UInt32;               # of the first token, in the sequence of the turn
   tokens @2 :List(Generation.SampledToken);
   promptTokens @3 :UInt32;           # length of the turn's prompt; the first record of a turn carries it
   cachedTokens @4 :UInt32;
+  text @5 :Text;                     # what these tokens made certain of the answer's text; may be empty
 }
 
 struct ToolOpened {
@@ -79,6 +91,8 @@ struct TurnEnded {
   usage @2 :Session.Usage;
   errorCode @3 :UInt8;               # godwit::errc when it failed
   errorMessage @4 :Text;
+  text @5 :Text;                     # the answer's text that was held back until its end was certain
+  errorReason @6 :Text;              # the API's word for the error, if it has one
 }
 
 struct Forked {

@@ -66,6 +66,7 @@ struct SessionInfo {
 struct SessionList {
   sessions @0 :List(SessionInfo);
   hasMore @1 :Bool;
+  next @2 :Text;                     # `after` of the next page; a page may be short although more follows
 }
 
 struct PostMessage {
@@ -93,6 +94,10 @@ struct TurnState {
   sequence @2 :UInt64;
 }
 
+struct CloseSession {
+  cause @0 :Text;                    # deleted, expired
+}
+
 struct ForkRequest {
   at @0 :Text;                       # an event id, or a turn's number; empty is the end
 }
@@ -106,7 +111,7 @@ struct SubscribeRequest {
   after @0 :Text;                    # an event id; empty is from the beginning
   snapshot @1 :Bool;                 # start with one snapshot event, then what comes after it
   credit @2 :UInt32 = 64;            # events that may be sent before more is granted
-  onlyTurn @3 :UInt32;               # end after this turn's last event; 0 is never
+  onlyTurn @3 :UInt32;               # leave out other turns' events and end after this turn's last one; 0 is never
 }
 
 struct Subscribed {
@@ -120,6 +125,7 @@ struct EventCredit {
 
 struct Unsubscribe {
   subscription @0 :UInt64;
+  clientLeft @1 :Bool;               # cancels the subscription's turn if its message said so; false: the stream only moves
 }
 
 struct Event {

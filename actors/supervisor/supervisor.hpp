@@ -1,0 +1,40 @@
+#pragma once
+
+#include "actors/session/time_source.hpp"
+#include "actors/supervisor/restart_policy.hpp"
+#include "messages/catalogue.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace caf {
+class actor_system;
+}
+
+namespace godwit {
+
+/// One actor to keep running.
+struct supervised {
+  std::string name;
+  /// Makes the actor; called on the supervisor's thread, again for each restart. It takes the handles of the
+  /// actors before it from where their `start` left them. An exception counts as a failure of the child.
+  std::function<common_actor(caf::actor_system&)> start;
+  restart_when when = restart_when::always;
+};
+
+struct supervisor_config {
+  /// In the order in which they are started. Each may use those before it, so that the end of one restarts it
+  /// and all after it: they hold handles of an actor that is gone.
+  std::vector<supervised> children;
+  restart_limits limits;
+  node_actor node; ///< the children join it, and it is told when the supervisor gives up
+  std::shared_ptr<const time_source> time;
+};
+
+/// Starts the children, in order, before it returns its first answer, and keeps them running. Draining drains
+/// them from the last to the first; stopping stops them so.
+supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_config config);
+
+} // namespace godwit
