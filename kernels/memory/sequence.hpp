@@ -4,6 +4,8 @@
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -36,23 +38,35 @@ class sequence {
 
   /// Says that `tokens` more positions were written.
   void advance(std::uint32_t tokens);
-  /// Cuts back to `length` and releases what is not needed.
+  /// Cuts back to `length` and releases what is not needed, blocks that were only reserved too.
   void truncate(position_t length);
-  /// A sequence with the same contents that shares all pages; writing to either copies at most the last
-  /// block.
+  /// A sequence with the same contents that shares all written pages; writing to either copies at most the
+  /// last block.
   sequence fork() const;
 
-  /// Pages of one layer and KV head in ascending order of positions.
+  /// Pages of one layer and KV head in ascending order of positions, those reserved for the next ones too.
   std::span<const page_id> pages(std::uint32_t layer, std::uint32_t head) const;
   /// Positions kept in that list; all of its pages but the last are full.
   std::uint32_t kept(std::uint32_t layer, std::uint32_t head) const;
   /// Full blocks and the last partial one, in order; what a cache stores and finds.
-  std::span<const block_id> blocks() const { return blocks_; }
+  std::span<const block_id> blocks() const { return std::span(blocks_).first(blocks_for(length_)); }
 
  private:
+  /// Blocks that hold the first `length` positions.
+  static std::size_t blocks_for(std::uint64_t length) { return (length + page_tokens - 1) / page_tokens; }
+  /// Blocks that `tokens` more positions take beyond those at hand.
+  std::size_t blocks_missing(std::uint32_t tokens) const;
+  /// True if the next position stands in a block that somebody else holds too.
+  bool shares_tail() const;
+  void append(block_id block);
+  /// Copies what is written of the last block into `fresh`, which takes its place.
+  void replace_tail(block_id fresh);
+  /// Releases the blocks from the index `count` on.
+  void shrink(std::size_t count);
+
   page_pool* pool_;
   position_t length_ = 0;
-  std::vector<block_id> blocks_;
+  std::vector<block_id> blocks_; ///< those reserved for the next positions too
   /// [layer * kv_heads + head][index of page]
   std::vector<std::vector<page_id>> pages_;
 };

@@ -1,0 +1,149 @@
+#include "kernels/memory/sequence.hpp"
+
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace godwit {
+
+sequence::sequence(page_pool& pool) : pool_(&pool), pages_(pool.shape().pages_per_block()) {}
+
+sequence::~sequence() {
+  shrink(0);
+}
+
+sequence::sequence(sequence&& other) noexcept
+  : pool_(other.pool_), length_(std::exchange(other.length_, 0)), blocks_(std::exchange(other.blocks_, {})),
+    pages_(std::exchange(other.pages_, {})) {}
+
+sequence& sequence::operator=(sequence&& other) noexcept {
+  if (this != &other) {
+    shrink(0);
+    pool_ = other.pool_;
+    length_ = std::exchange(other.length_, 0);
+    blocks_ = std::exchange(other.blocks_, {});
+    pages_ = std::exchange(other.pages_, {});
+  }
+  return *this;
+}
+
+void sequence::adopt(std::span<const block_id> blocks) {
+  GODWIT_CHECK(blocks_.empty() && length_ == 0);
+  GODWIT_CHECK(blocks.size() <= std::numeric_limits<position_t>::max() / page_tokens);
+  for (const auto block : blocks)
+    append(block);
+  length_ = static_cast<position_t>(blocks.size() * page_tokens);
+}
+
+bool sequence::shares_tail() const {
+  return length_ % page_tokens != 0 && !pool_->exclusive(blocks_[length_ / page_tokens]);
+}
+
+std::uint32_t sequence::blocks_needed(std::uint32_t tokens) const {
+  if (tokens == 0)
+    return 0;
+  return static_cast<std::uint32_t>(blocks_missing(tokens) + (shares_tail() ? 1 : 0));
+}
+
+std::size_t sequence::blocks_missing(std::uint32_t tokens) const {
+  const auto wanted = blocks_for(std::uint64_t{length_} + tokens);
+  return wanted > blocks_.size() ? wanted - blocks_.size() : 0;
+}
+
+result<void> sequence::reserve(std::uint32_t tokens) {
+  GODWIT_CHECK(tokens <= std::numeric_limits<position_t>::max() - length_);
+  if (tokens == 0)
+    return {};
+  // Asked once: another owner may let go at any time.
+  const bool copies = shares_tail();
+  const auto needed = blocks_missing(tokens) + (copies ? 1 : 0);
+
+  std::vector<block_id> fresh;
+  fresh.reserve(needed);
+  while (fresh.size() < needed) {
+    const auto block = pool_->allocate_block();
+    if (!block) {
+      for (const auto taken : fresh)
+        pool_->release_block(taken);
+      return fail(block);
+    }
+    fresh.push_back(*block);
+  }
+
+  auto next = fresh.begin();
+  if (copies)
+    replace_tail(*next++);
+  for (; next != fresh.end(); ++next)
+    append(*next);
+  return {};
+}
+
+void sequence::advance(std::uint32_t tokens) {
+  GODWIT_CHECK(tokens <= blocks_.size() * page_tokens - length_);
+  length_ += tokens;
+}
+
+void sequence::truncate(position_t length) {
+  GODWIT_CHECK(length <= length_);
+  length_ = length;
+  shrink(blocks_for(length));
+}
+
+sequence sequence::fork() const {
+  sequence twin(*pool_);
+  for (const auto block : blocks()) {
+    pool_->retain_block(block);
+    twin.append(block);
+  }
+  twin.length_ = length_;
+  return twin;
+}
+
+std::span<const page_id> sequence::pages(std::uint32_t layer, std::uint32_t head) const {
+  const auto& shape = pool_->shape();
+  GODWIT_CHECK(layer < shape.layers && head < shape.kv_heads);
+  return pages_[std::size_t{layer} * shape.kv_heads + head];
+}
+
+std::uint32_t sequence::kept(std::uint32_t layer, std::uint32_t head) const {
+  return std::min(length_, static_cast<std::uint32_t>(pages(layer, head).size() * page_tokens));
+}
+
+void sequence::append(block_id block) {
+  const auto per_block = pool_->shape().pages_per_block();
+  for (std::uint32_t list = 0; list < per_block; ++list)
+    pages_[list].push_back(block * per_block + list);
+  blocks_.push_back(block);
+}
+
+void sequence::replace_tail(block_id fresh) {
+  const auto& shape = pool_->shape();
+  const auto index = length_ / page_tokens;
+  const auto old = blocks_[index];
+  const auto written = std::size_t{length_ % page_tokens} * shape.head_dim;
+  const auto v_offset = std::size_t{page_tokens} * shape.head_dim;
+  for (std::uint32_t list = 0; list < shape.pages_per_block(); ++list) {
+    const page_id target = fresh * shape.pages_per_block() + list;
+    const auto* from = std::as_const(*pool_).data(pages_[list][index]);
+    auto* to = pool_->data(target);
+    std::copy_n(from, written, to);
+    std::copy_n(from + v_offset, written, to + v_offset);
+    pages_[list][index] = target;
+  }
+  blocks_[index] = fresh;
+  pool_->release_block(old);
+}
+
+void sequence::shrink(std::size_t count) {
+  // The last one first, so that the pool hands them out again in ascending order.
+  while (blocks_.size() > count) {
+    pool_->release_block(blocks_.back());
+    blocks_.pop_back();
+  }
+  for (auto& list : pages_)
+    list.resize(std::min(list.size(), count));
+}
+
+} // namespace godwit
