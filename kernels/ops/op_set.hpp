@@ -1,0 +1,111 @@
+#pragma once
+
+#include "kernels/gguf/file.hpp"
+#include "kernels/memory/sequence.hpp"
+#include "kernels/threads/team.hpp"
+#include "messages/ids.hpp"
+#include "messages/result.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace godwit::ops {
+
+/// The widths that a graph needs, in elements of one row.
+struct op_shape {
+  std::uint32_t max_rows = 0;  ///< rows of the largest step
+  std::uint32_t embedding = 0; ///< the residual stream
+  std::uint32_t input = 0;     ///< the widest input of a product
+  std::uint32_t output = 0;    ///< the widest output of a product, the logits aside
+  std::uint32_t heads = 0;
+  std::uint32_t context = 0; ///< positions that may occur
+  std::uint32_t rotary = 0;  ///< leading elements of a head that carry a position; even
+  float norm_epsilon = 0;
+  double rope_base = 0;
+  kv_shape kv; ///< `type` is decided by the implementation
+};
+
+/// Weights of one matrix, or of several that share their input, as one implementation keeps them. Outputs of
+/// joined matrices follow each other.
+class matrix {
+ public:
+  virtual ~matrix() = default;
+  virtual std::uint32_t outputs() const = 0;
+  virtual std::uint32_t inputs() const = 0;
+};
+
+/// Weights of a norm.
+class gain {
+ public:
+  virtual ~gain() = default;
+};
+
+/// The rows of one sequence in a step.
+struct step_sequence {
+  const sequence* target = nullptr; ///< not advanced yet; its pages are writable for `rows` more positions
+  std::uint32_t first_row = 0;
+  std::uint32_t rows = 0;
+};
+
+/// What one step computes. All spans stay valid until it is done.
+struct step {
+  std::span<const token_id> tokens;      ///< [rows]
+  std::span<const position_t> positions; ///< [rows]
+  std::span<const step_sequence> sequences;
+  std::span<const std::uint32_t> wanted; ///< ascending rows whose logits are asked for
+};
+
+/// One implementation of all ops that a transformer graph is made of, with the activations of a step. It works
+/// like a small machine with three registers, so that an implementation chooses the form of its activations
+/// and may fuse what follows each other:
+///
+///     x    [rows, embedding]  the residual stream
+///     in   [rows, input]      what the next product reads
+///     out  [rows, output]     what the last product gave
+///
+/// `load_*` and `begin` are called by one thread. The ops are called by every thread of the team with the same
+/// arguments, and each ends with a barrier. A row's result never depends, bit for bit, on the other rows, on
+/// how its sequence was cut into steps, on the number of threads or on the vector width of the machine.
+class op_set {
+ public:
+  virtual ~op_set() = default;
+
+  /// The name in the dispatch table.
+  virtual std::string_view name() const = 0;
+  /// The KV pages it reads and writes.
+  virtual kv_type kv_elements() const = 0;
+  /// Bytes of weights, activations and tables.
+  virtual std::size_t resident_bytes() const = 0;
+
+  /// @param parts tensors of two dimensions with equal columns, which stay valid as long as the file
+  /// @returns `unsupported` for a type or width that the implementation cannot take
+  virtual result<std::unique_ptr<matrix>> load_matrix(
+    const gguf::file& file, std::span<const gguf::tensor* const> parts) = 0;
+  virtual result<std::unique_ptr<gain>> load_gain(const gguf::file& file, const gguf::tensor& tensor) = 0;
+
+  /// Plans a step.
+  virtual void begin(const step& what) = 0;
+
+  /// x = rows of `table` that the tokens name
+  virtual void embed(worker& self, const matrix& table) = 0;
+  /// in = x / rms(x) * weight
+  virtual void norm(worker& self, const gain& weight) = 0;
+  /// out = in · weightsᵀ
+  virtual void product(worker& self, const matrix& weights) = 0;
+  /// x += in · weightsᵀ
+  virtual void add_product(worker& self, const matrix& weights) = 0;
+  /// out holds `[heads + 2 * kv_heads, head_dim]`: queries, keys, values. Rotates queries and keys by their
+  /// positions (pairs of neighbouring elements) and appends keys and values to the pages of `layer`.
+  virtual void rotate_and_store(worker& self, std::uint32_t layer) = 0;
+  /// in = softmax(q · kᵀ / sqrt(head_dim)) · v over the positions up to each row's own
+  virtual void attend(worker& self, std::uint32_t layer) = 0;
+  /// in = silu(out[:width]) * out[width : 2 * width]
+  virtual void gate(worker& self, std::uint32_t width) = 0;
+  /// logits = (x / rms(x) * weight) · headᵀ for the wanted rows. Overwrites `in`.
+  /// @param logits `[wanted rows, head.outputs()]`
+  virtual void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) = 0;
+};
+
+} // namespace godwit::ops
