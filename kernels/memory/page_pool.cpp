@@ -134,8 +134,8 @@ class mapped_pool final : public page_pool {
     return static_cast<std::uint32_t>(count(state_of(block_of(page)), page));
   }
 
-  kv_element* data(page_id page) override { return base() + page * shape_.page_elements(); }
-  const kv_element* data(page_id page) const override { return start() + page * shape_.page_elements(); }
+  kv_element* data(page_id page) override { return start() + page * stride(); }
+  const kv_element* data(page_id page) const override { return start() + page * stride(); }
   kv_element* base() override { return start(); }
 
  private:
@@ -148,6 +148,7 @@ class mapped_pool final : public page_pool {
   // Half of the range, so that a count with its difference never overflows.
   static constexpr std::int64_t most_references = std::numeric_limits<std::int32_t>::max() / 2;
 
+  std::size_t stride() const { return shape_.page_bytes() / sizeof(kv_element); }
   kv_element* start() const { return static_cast<kv_element*>(memory_.start()); }
 
   block_state& state_of(block_id block) {

@@ -122,14 +122,12 @@ void sequence::replace_tail(block_id fresh) {
   const auto& shape = pool_->shape();
   const auto index = length_ / page_tokens;
   const auto old = blocks_[index];
-  const auto written = std::size_t{length_ % page_tokens} * shape.head_dim;
-  const auto v_offset = std::size_t{page_tokens} * shape.head_dim;
+  const auto elements = shape.page_bytes() / sizeof(kv_element);
   for (std::uint32_t list = 0; list < shape.pages_per_block(); ++list) {
     const page_id target = fresh * shape.pages_per_block() + list;
     const auto* from = std::as_const(*pool_).data(pages_[list][index]);
     auto* to = pool_->data(target);
-    std::copy_n(from, written, to);
-    std::copy_n(from + v_offset, written, to + v_offset);
+    std::copy_n(from, elements, to);
     pages_[list][index] = target;
   }
   blocks_[index] = fresh;

@@ -20,7 +20,7 @@ void write(page_pool& pool, sequence& target, std::uint32_t tokens, kv_element m
       for (auto p = target.length(); p < target.length() + tokens; ++p) {
         auto* page = pool.data(target.pages(layer, head)[p / page_tokens]);
         for (std::size_t d = 0; d < small.head_dim; ++d) {
-          page[p % page_tokens * small.head_dim + d] = mark;
+          page[d * page_tokens + p % page_tokens] = mark;
           page[(page_tokens + p % page_tokens) * small.head_dim + d] = static_cast<kv_element>(mark + 1);
         }
       }
@@ -29,12 +29,12 @@ void write(page_pool& pool, sequence& target, std::uint32_t tokens, kv_element m
 
 /// The mark of one position; all of its elements are checked to have it.
 kv_element mark_at(const page_pool& pool, const sequence& of, position_t p) {
-  const auto mark = pool.data(of.pages(0, 0)[p / page_tokens])[p % page_tokens * small.head_dim];
+  const auto mark = pool.data(of.pages(0, 0)[p / page_tokens])[p % page_tokens];
   for (std::uint32_t layer = 0; layer < small.layers; ++layer)
     for (std::uint32_t head = 0; head < small.kv_heads; ++head) {
       const auto* page = pool.data(of.pages(layer, head)[p / page_tokens]);
       for (std::size_t d = 0; d < small.head_dim; ++d) {
-        CHECK(page[p % page_tokens * small.head_dim + d] == mark);
+        CHECK(page[d * page_tokens + p % page_tokens] == mark);
         CHECK(page[(page_tokens + p % page_tokens) * small.head_dim + d] == mark + 1);
       }
     }
@@ -115,6 +115,28 @@ TEST_CASE("a fork shares everything until one of the two writes") {
     CHECK(mark_at(*pool, one, p) == (p < 20 ? 1 : 9));
     CHECK(mark_at(*pool, two, p) == (p < 20 ? 1 : 7));
   }
+}
+
+TEST_CASE("a fork of wide pages copies keys and values of the shared tail") {
+  constexpr kv_shape wide{.layers = 1, .kv_heads = 1, .head_dim = 4, .type = kv_type::f32};
+  const auto pool = page_pool::create(wide, 4).value();
+  sequence one(*pool);
+  REQUIRE(one.reserve(3).has_value());
+  const auto first = [&](const sequence& of) {
+    return reinterpret_cast<float*>(pool->data(of.pages(0, 0)[0]));
+  };
+  for (std::size_t i = 0; i < wide.page_elements(); ++i)
+    first(one)[i] = static_cast<float>(i) + 0.5F;
+  one.advance(3);
+  auto two = one.fork();
+  REQUIRE(two.reserve(1).has_value());
+  REQUIRE(first(two) != first(one));
+  for (std::size_t d = 0; d < wide.head_dim; ++d)
+    for (std::size_t p = 0; p < 3; ++p) {
+      CHECK(first(two)[d * page_tokens + p] == static_cast<float>(d * page_tokens + p) + 0.5F);
+      const auto v = (page_tokens + p) * wide.head_dim + d;
+      CHECK(first(two)[v] == static_cast<float>(v) + 0.5F);
+    }
 }
 
 TEST_CASE("a fork does not share blocks that were only reserved") {
