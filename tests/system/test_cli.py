@@ -1,0 +1,141 @@
+"""The command line against a node: what it prints, how it exits."""
+
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import time
+import unittest
+
+from harness import GODWIT, MODEL, PATIENCE, ROOT, WithNode
+
+GOLDEN = json.loads((ROOT / "tests" / "golden" / "smollm2.json").read_text())
+
+
+def run(*words, given=b"", url=None):
+    environment = {**os.environ, **({"GODWIT_URL": url} if url else {})}
+    return subprocess.run([GODWIT, *map(str, words)], input=given, capture_output=True, timeout=PATIENCE, check=False,
+                          env=environment)
+
+
+class WithoutNode(unittest.TestCase):
+    def test_tokenize_and_back_equal_the_golden_ids(self):
+        for case in GOLDEN["tokenize"]:
+            text = case["text"].encode()
+            done = run("tokenize", "--model", MODEL, "--special", "--json", given=text)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout), case["ids"])
+            back = run("tokenize", "--model", MODEL, "--decode", given=done.stdout)
+            self.assertEqual(back.stdout, text)
+
+    def test_render_equals_the_golden_chats(self):
+        for case in GOLDEN["chat"]:
+            done = run("render", "--model", MODEL, given=json.dumps(case["messages"]).encode())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.decode(), case["text"])
+
+    def test_model_info_names_shape_types_and_dispatch(self):
+        info = json.loads(run("model", "info", MODEL, "--json").stdout)
+        self.assertEqual(info["architecture"], "llama")
+        self.assertEqual(info["context"], 8192)
+        self.assertEqual(info["vocabulary"], 49152)
+        self.assertTrue(any(entry["chosen"] for entry in info["ops"]))
+        self.assertIn(b"reference", run("model", "info", MODEL).stdout)
+
+    def test_bad_usage_exits_2_and_failures_exit_1(self):
+        self.assertEqual(run().returncode, 2)
+        self.assertEqual(run("dance").returncode, 2)
+        self.assertEqual(run("session", "show").returncode, 2)
+        self.assertEqual(run("nodes", "--url", "http://127.0.0.1:1").returncode, 1)
+        self.assertEqual(run("nodes", "--url", "telnet://x").returncode, 1)
+        self.assertEqual(run("tokenize", "--model", "/none.gguf").returncode, 1)
+        self.assertEqual(run("--help").returncode, 0)
+
+    def test_bench_nll_equals_the_golden_value_nearly(self):
+        case = GOLDEN["nll"][0]
+        path = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"godwit-nll-{os.getpid()}.txt"
+        path.write_text(case["text"])
+        try:
+            done = run("bench", "nll", "--model", MODEL, "--text", path, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            result = json.loads(done.stdout)
+            self.assertAlmostEqual(result["mean_nll"], case["mean_nll"], delta=0.02)
+        finally:
+            path.unlink()
+
+
+class AgainstANode(WithNode):
+    def cli(self, *words, given=b""):
+        return run(*words, given=given, url=f"http://127.0.0.1:{self.node.port}")
+
+    def test_a_session_from_create_to_delete(self):
+        created = self.cli("session", "create", "--temperature", "0", "--max-tokens", "24")
+        self.assertEqual(created.returncode, 0, created.stderr)
+        session = created.stdout.decode().strip()
+        sent = self.cli("session", "send", session, "What is the capital of France?")
+        self.assertEqual(sent.stdout, b"The capital of France is Paris.\n")
+        events = self.cli("session", "events", session, "--json").stdout.decode().splitlines()
+        self.assertEqual(json.loads(events[-1])["event"], "turn.completed")
+        self.assertIn(b"Paris", self.cli("session", "transcript", session).stdout)
+        self.assertEqual(json.loads(self.cli("session", "show", session, "--json").stdout)["turns"], 1)
+        self.assertIn(session.encode(), self.cli("session", "list").stdout)
+        fork = self.cli("session", "fork", session).stdout.decode().strip()
+        self.assertTrue(fork.startswith("ses_"))
+        self.assertEqual(self.cli("session", "delete", session).returncode, 0)
+        gone = self.cli("session", "show", session)
+        self.assertEqual(gone.returncode, 1)
+        self.assertTrue(gone.stderr)
+
+    def test_nodes_and_actors_are_listed(self):
+        self.assertIn(b"ready", self.cli("nodes").stdout)
+        names = [actor["name"] for actor in json.loads(self.cli("actors", "--json").stdout)["data"]]
+        for name in ("tokenizer", "prefill", "decode", "device", "cache", "router", "directory"):
+            self.assertTrue(any(name in known for known in names), (name, names))
+
+    def test_chat_reads_lines_from_a_pipe(self):
+        done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What is the capital of France?\n/session\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"The capital of France is Paris.", done.stdout)
+        self.assertIn(b"ses_", done.stdout)
+
+    def test_ctrl_c_cancels_the_turn_and_not_the_program(self):
+        leader, follower = pty.openpty()
+        chat = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "chat", "--seed", "1",
+                                 "--max-tokens", "2000"], stdin=follower, stdout=follower, stderr=follower,
+                                env={**os.environ, "TERM": "dumb", "HOME": str(self.node.data)}, start_new_session=True)
+        os.close(follower)
+        seen = b""
+
+        def wait_for(text):
+            nonlocal seen
+            deadline = time.monotonic() + PATIENCE
+            while text not in seen:
+                self.assertLess(time.monotonic(), deadline, seen)
+                seen += os.read(leader, 65536)
+
+        try:
+            wait_for(b"> ")
+            seen = b""
+            os.write(leader, b"Write a very long story about the sea.\n")
+            wait_for(b"sea.")
+            length = len(seen)
+            while len(seen) < length + 60:
+                seen += os.read(leader, 65536)
+            chat.send_signal(signal.SIGINT)
+            wait_for(b"[cancelled]")
+            seen = b""
+            os.write(leader, b"/session\n")
+            wait_for(b"ses_")
+            os.write(leader, b"/quit\n")
+            self.assertEqual(chat.wait(timeout=PATIENCE), 0)
+        finally:
+            if chat.poll() is None:
+                chat.kill()
+                chat.wait()
+            os.close(leader)
+
+
+if __name__ == "__main__":
+    unittest.main()
