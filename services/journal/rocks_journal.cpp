@@ -1,0 +1,396 @@
+#include "services/journal/rocks_journal.hpp"
+
+#include "actors/session/journal_rules.hpp"
+#include "services/journal/rocks_store.hpp"
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+/// Heads as the requests of a batch leave them, one after the other; nothing for an erased session.
+using heads_of_batch = std::map<session_id, std::optional<journal_head>>;
+
+/// Puts one request into a batch, if the head that it meets allows it.
+class batch_builder {
+ public:
+  explicit batch_builder(const rocks_store& store) : store_(store) {}
+
+  /// @returns the head after the request
+  result<journal_head> add(const write_request& request) {
+    auto before = head(request.session);
+    if (!before)
+      return fail(before);
+    using enum write_request::change;
+    switch (request.what) {
+    case open:
+      return before->has_value() ? session_exists() : open_session(request);
+    case append:
+      return before->has_value() ? append_to(**before, request) : no_such_session();
+    case claim:
+      return before->has_value() ? claim_from(**before, request) : no_such_session();
+    case erase:
+      return before->has_value() ? erase_session(**before) : no_such_session();
+    }
+    return fail(errc::internal, "a change of no known kind");
+  }
+
+  /// Erases a session whose head may be damaged.
+  result<journal_head> erase_damaged(const session_id& session) {
+    journal_head gone;
+    gone.session = session;
+    return erase_session(gone);
+  }
+
+  rocksdb::WriteBatch& batch() { return batch_; }
+  /// True when an earlier request of this batch changed the session.
+  bool changed(const session_id& session) const { return heads_.contains(session); }
+
+ private:
+  result<std::optional<journal_head>> head(const session_id& session) const {
+    if (const auto place = heads_.find(session); place != heads_.end())
+      return place->second;
+    return store_.head(session);
+  }
+
+  result<journal_head> put(journal_head head, const write_request& request) {
+    for (const auto& record : request.records)
+      store_.put(batch_, head.session, ++head.sequence, head.epoch, record);
+    store_.put(batch_, head);
+    heads_[head.session] = head;
+    return head;
+  }
+
+  result<journal_head> open_session(const write_request& request) {
+    journal_head head;
+    head.session = request.session;
+    head.tenant = request.tenant;
+    head.owner = request.owner;
+    head.epoch = 1;
+    head.running = request.running;
+    return put(std::move(head), request);
+  }
+
+  result<journal_head> append_to(journal_head head, const write_request& request) {
+    const append_request fence{request.session, request.expected, request.epoch, {}, false};
+    if (auto good = check_fence(head, fence); !good)
+      return fail(good);
+    head.running = request.running;
+    return put(std::move(head), request);
+  }
+
+  result<journal_head> claim_from(journal_head head, const write_request& request) {
+    if (auto good = check_claim(head, request.epoch); !good)
+      return fail(good);
+    ++head.epoch;
+    head.owner = request.owner;
+    return put(std::move(head), request);
+  }
+
+  result<journal_head> erase_session(const journal_head& head) {
+    store_.erase(batch_, head.session);
+    heads_[head.session] = std::nullopt;
+    return head;
+  }
+
+  const rocks_store& store_;
+  rocksdb::WriteBatch batch_;
+  heads_of_batch heads_;
+};
+
+} // namespace
+
+result<std::unique_ptr<rocks_journal>> rocks_journal::create(rocks_journal_options options) {
+  std::error_code code;
+  std::filesystem::create_directory(options.folder, code);
+  if (code)
+    return fail(errc::io, "the journal's directory cannot be made: " + code.message());
+  auto store = rocks_store::open(options, true);
+  if (!store)
+    return fail(store);
+  return std::unique_ptr<rocks_journal>(new rocks_journal(std::move(options), std::move(*store)));
+}
+
+rocks_journal::rocks_journal(rocks_journal_options options, std::shared_ptr<rocks_store> store)
+  : options_(std::move(options)), store_(std::move(store)),
+    queue_(
+      options_.queue, [this](const auto& batch) { return write(batch); }, counters_,
+      options_.observer.get()) {}
+
+rocks_journal::~rocks_journal() = default;
+
+// Readers.
+
+result<std::shared_ptr<rocks_store>> rocks_journal::store_for(const session_id& session) {
+  const std::lock_guard lock(mutex_);
+  if (quarantined_.contains(session))
+    return session_quarantined();
+  if (unsure_.contains(session) || store_ == nullptr)
+    return fail(errc::io, "the disk refused the last write; the end of the journal is not known yet");
+  return store_;
+}
+
+error rocks_journal::judge(const session_id& session, const error& failure) {
+  if (failure.code != errc::corrupt)
+    return failure;
+  const std::lock_guard lock(mutex_);
+  if (quarantined_.insert(session).second) {
+    ++counters_.quarantined;
+    warn("session " + session.value + " is quarantined: " + failure.message);
+  }
+  return session_quarantined().value();
+}
+
+result<journal_head> rocks_journal::head(const session_id& session) {
+  const auto store = store_for(session);
+  if (!store)
+    return fail(store);
+  auto head = (*store)->head(session);
+  if (!head)
+    return tl::unexpected<error>(judge(session, head.error()));
+  if (!*head)
+    return no_such_session();
+  return std::move(**head);
+}
+
+result<std::vector<placed_record>> rocks_journal::read(
+  const session_id& session, sequence_number from, std::size_t limit) {
+  const auto store = store_for(session);
+  if (!store)
+    return fail(store);
+  auto records = (*store)->read(session, from, limit);
+  if (!records)
+    return tl::unexpected<error>(judge(session, records.error()));
+  return records;
+}
+
+result<std::vector<journal_head>> rocks_journal::list(const session_id& after, std::size_t limit) {
+  const auto store = store_for({});
+  if (!store)
+    return fail(store);
+  auto heads = (*store)->list(after, limit);
+  if (!heads)
+    return heads;
+  const std::lock_guard lock(mutex_);
+  for (auto& head : *heads)
+    head.quarantined = head.quarantined || quarantined_.contains(head.session);
+  return heads;
+}
+
+// Writers.
+
+void rocks_journal::append(append_request request, appended done) {
+  const auto bytes = check_journal_records(request.records);
+  if (!bytes)
+    return done(fail(bytes));
+  write_request change;
+  change.what = write_request::change::append;
+  change.session = std::move(request.session);
+  change.expected = request.expected;
+  change.epoch = request.epoch;
+  change.records = std::move(request.records);
+  change.running = request.running;
+  change.bytes = *bytes;
+  queue_.push(std::move(change), [done = std::move(done)](const result<journal_head>& head) {
+    if (head)
+      done(head->sequence);
+    else
+      done(fail(head));
+  });
+}
+
+result<sequence_number> rocks_journal::open(const session_id& session, const tenant_id& tenant,
+  const node_name& owner, std::vector<journal_record> records, bool running) {
+  for (const auto& [name, what] : {std::pair<std::string_view, std::string_view>(session.value, "session"),
+         {tenant.value, "tenant"}, {owner.value, "node"}})
+    if (auto good = check_journal_name(name, what); !good)
+      return fail(good);
+  const auto bytes = check_journal_records(records);
+  if (!bytes)
+    return fail(bytes);
+  write_request change;
+  change.what = write_request::change::open;
+  change.session = session;
+  change.tenant = tenant;
+  change.owner = owner;
+  change.records = std::move(records);
+  change.running = running;
+  change.bytes = *bytes;
+  const auto head = wait_for(std::move(change));
+  if (!head)
+    return fail(head);
+  return head->sequence;
+}
+
+result<journal_head> rocks_journal::claim(
+  const session_id& session, epoch_t expected, const node_name& owner, const journal_record& claimed) {
+  if (auto good = check_journal_name(owner.value, "node"); !good)
+    return fail(good);
+  write_request change;
+  change.what = write_request::change::claim;
+  change.session = session;
+  change.owner = owner;
+  change.epoch = expected;
+  change.records.push_back(claimed);
+  const auto bytes = check_journal_records(change.records);
+  if (!bytes)
+    return fail(bytes);
+  change.bytes = *bytes;
+  return wait_for(std::move(change));
+}
+
+result<void> rocks_journal::erase(const session_id& session) {
+  write_request change;
+  change.what = write_request::change::erase;
+  change.session = session;
+  if (auto head = wait_for(std::move(change)); !head)
+    return fail(head);
+  return {};
+}
+
+result<journal_head> rocks_journal::wait_for(write_request request) {
+  // The queue answers by its deadline, so this wait ends. Shared, since the queue's thread may still be
+  // inside set_value() when this one has gone on.
+  auto answer = std::make_shared<std::promise<result<journal_head>>>();
+  auto future = answer->get_future();
+  queue_.push(
+    std::move(request), [answer](result<journal_head> head) { answer->set_value(std::move(head)); });
+  return future.get();
+}
+
+// The writing thread.
+
+std::vector<result<journal_head>> rocks_journal::write(const std::vector<const write_request*>& batch) {
+  if (!recover())
+    return std::vector<result<journal_head>>(batch.size(), tl::unexpected<error>(failure_));
+
+  std::vector<result<journal_head>> verdicts;
+  // The verdict was drawn from a change of this batch, so it holds only if the batch does.
+  std::vector<bool> follows;
+  batch_builder builder(*store_);
+  for (const auto* request : batch) {
+    follows.push_back(builder.changed(request->session));
+    const auto sound = [&] {
+      const std::lock_guard lock(mutex_);
+      return !quarantined_.contains(request->session);
+    }();
+    const bool erases = request->what == write_request::change::erase;
+    auto verdict = sound || erases ? builder.add(*request) : result<journal_head>(session_quarantined());
+    if (!verdict && verdict.error().code == errc::corrupt)
+      verdict = erases ? builder.erase_damaged(request->session)
+                       : tl::unexpected<error>(judge(request->session, verdict.error()));
+    verdicts.push_back(std::move(verdict));
+  }
+
+  if (builder.batch().Count() > 0) {
+    if (const auto status = store_->write(builder.batch()); !status.ok()) {
+      warn("the journal cannot write: " + status.ToString());
+      failed(batch, to_error(status), status.IsCorruption());
+      for (std::size_t i = 0; i < batch.size(); ++i)
+        if (verdicts[i] || follows[i])
+          verdicts[i] = tl::unexpected<error>(failure_);
+      return verdicts;
+    }
+    ++counters_.syncs;
+  }
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (!verdicts[i]) {
+      const auto code = verdicts[i].error().code;
+      counters_.fenced += code == errc::stale_epoch || code == errc::stale_sequence ? 1U : 0U;
+      continue;
+    }
+    ++counters_.appends;
+    counters_.records += batch[i]->records.size();
+    counters_.bytes += batch[i]->bytes;
+    if (batch[i]->what == write_request::change::erase) {
+      const std::lock_guard lock(mutex_);
+      quarantined_.erase(batch[i]->session);
+    }
+  }
+  return verdicts;
+}
+
+void rocks_journal::failed(
+  const std::vector<const write_request*>& batch, const error& failure, bool damaged_table) {
+  ++counters_.failures;
+  counters_.failed = true;
+  failure_ = failure;
+  if (damaged_table) {
+    // Found while tables were merged. The sessions in it are quarantined when they are read; the others go
+    // on, once nothing tries to merge it any more.
+    failure_ = {errc::io, "the disk refused", "", ""};
+    counters_.compaction_off = true;
+    reopen_ = true;
+  }
+  pause_ = options_.first_retry;
+  next_attempt_ = std::chrono::steady_clock::now() + pause_;
+  const std::lock_guard lock(mutex_);
+  for (const auto* request : batch)
+    unsure_.insert(request->session);
+}
+
+bool rocks_journal::recover() {
+  if (!counters_.failed)
+    return true;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_attempt_)
+    return false;
+  bool back = false;
+  if (!reopen_ && store_ != nullptr) {
+    const auto status = store_->resume();
+    back = status.ok();
+    // While the disk is full RocksDB waits for space; after other errors it wants to be opened anew.
+    reopen_ = !back && !status.IsNoSpace();
+  }
+  if (!back && reopen_)
+    back = reopen();
+  if (!back) {
+    pause_ = std::min(2 * pause_, options_.last_retry);
+    next_attempt_ = std::chrono::steady_clock::now() + pause_;
+    return false;
+  }
+  reopen_ = false;
+  counters_.failed = false;
+  ++counters_.recoveries;
+  warn("the journal can write again");
+  const std::lock_guard lock(mutex_);
+  unsure_.clear();
+  return true;
+}
+
+bool rocks_journal::reopen() {
+  std::shared_ptr<rocks_store> old;
+  {
+    const std::lock_guard lock(mutex_);
+    old.swap(store_);
+  }
+  // Readers that hold it still are short; without them the directory is free.
+  const auto patience = std::chrono::steady_clock::now() + options_.queue.deadline;
+  while (old.use_count() > 1 && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (old.use_count() > 1) {
+    const std::lock_guard lock(mutex_);
+    store_ = std::move(old);
+    return false;
+  }
+  old.reset();
+  auto fresh = rocks_store::open(options_, !counters_.compaction_off);
+  if (!fresh) {
+    warn(fresh.error().message);
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  store_ = std::move(*fresh);
+  return true;
+}
+
+void rocks_journal::warn(std::string_view text) const {
+  if (options_.observer != nullptr)
+    options_.observer->warning(text);
+}
+
+} // namespace godwit

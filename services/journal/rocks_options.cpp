@@ -1,0 +1,93 @@
+#include "services/journal/rocks_options.hpp"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+
+namespace godwit {
+
+namespace {
+
+/// Passes RocksDB's warnings on; what it says beside them is dropped.
+class warning_logger final : public rocksdb::Logger {
+ public:
+  explicit warning_logger(std::shared_ptr<journal_observer> observer)
+    : Logger(rocksdb::InfoLogLevel::WARN_LEVEL), observer_(std::move(observer)) {}
+
+  using Logger::Logv;
+  void Logv(const char* format, va_list arguments) override {
+    if (observer_ == nullptr)
+      return;
+    std::array<char, 1024> line{};
+    if (std::vsnprintf(line.data(), line.size(), format, arguments) > 0)
+      observer_->warning(std::string("RocksDB: ") + line.data());
+  }
+  void LogHeader(const char* /*format*/, va_list /*arguments*/) override {}
+  std::size_t GetLogFileSize() const override { return 0; }
+
+ protected:
+  rocksdb::Status CloseImpl() override { return rocksdb::Status::OK(); }
+
+ private:
+  std::shared_ptr<journal_observer> observer_;
+};
+
+} // namespace
+
+rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) {
+  rocksdb::DBOptions db;
+  if (options.env != nullptr)
+    db.env = options.env;
+  db.create_if_missing = true;
+  db.create_missing_column_families = true;
+  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  db.info_log = std::make_shared<warning_logger>(options.observer);
+
+  // A crash leaves an incomplete last entry in the log, never acknowledged: it is dropped. Any other damage
+  // must not be taken for the end, as point-in-time recovery would: acknowledged records behind it would
+  // vanish without a word. One writing thread that waits for each sync has at most one entry to lose. This
+  // mode also reads on in the next log after an incomplete entry that a full disk left in an older one.
+  db.wal_recovery_mode = options.when_damaged == damaged_log::refuse
+                           ? rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords
+                           : rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // Heads and records reach tables together, so that a log that was cut leaves them equally old.
+  db.atomic_flush = true;
+  // Bounds the log, hence the time that a start takes to replay it.
+  db.max_total_wal_size = 4 * options.write_buffer_bytes;
+
+  db.max_open_files = 256;
+  db.max_file_opening_threads = 1;
+  db.max_background_jobs = 2;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  db.skip_stats_update_on_db_open = true;
+  return db;
+}
+
+rocksdb::ColumnFamilyOptions rocks_family_options(
+  std::size_t write_buffer_bytes, bool compaction, const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions family;
+  family.write_buffer_size = write_buffer_bytes;
+  family.max_write_buffer_number = 2;
+  family.compression = rocksdb::kLZ4Compression;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.cache_index_and_filter_blocks = true;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  if (!compaction) {
+    family.disable_auto_compactions = true;
+    family.level0_slowdown_writes_trigger = 1 << 20;
+    family.level0_stop_writes_trigger = 1 << 20;
+    family.soft_pending_compaction_bytes_limit = 0;
+    family.hard_pending_compaction_bytes_limit = 0;
+  }
+  return family;
+}
+
+} // namespace godwit

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "actors/session/memory_journal.hpp"
+#include "services/journal/rocks_journal.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <future>
+#include <memory>
+
+namespace godwit::test {
+
+// What the conformance suite runs against. An engine has `log()`, and `restart()`, which closes the journal
+// and opens it again over what was kept.
+
+class memory_engine {
+ public:
+  journal& log() { return *log_; }
+  void restart() {
+    log_.reset();
+    log_ = std::make_unique<memory_journal>(disk_);
+  }
+
+ private:
+  std::shared_ptr<memory_disk> disk_ = std::make_shared<memory_disk>();
+  std::unique_ptr<memory_journal> log_ = std::make_unique<memory_journal>(disk_);
+};
+
+class rocks_engine {
+ public:
+  rocks_engine() { start(); }
+  journal& log() { return *log_; }
+  void restart() {
+    log_.reset();
+    start();
+  }
+
+ private:
+  void start() {
+    rocks_journal_options options;
+    options.folder = folder_.path() / "journal";
+    // Small, so that tables are written and merged while the cases run.
+    options.write_buffer_bytes = std::size_t{64} << 10;
+    auto made = rocks_journal::create(std::move(options));
+    REQUIRE(made);
+    log_ = std::move(*made);
+  }
+
+  temporary_folder folder_;
+  std::unique_ptr<rocks_journal> log_;
+};
+
+/// A record that can be told from others.
+inline journal_record record(std::string_view text) {
+  return journal_record::make([&](schema::Record::Builder b) {
+    b.setAt(7);
+    b.initClosed().setCause(kj::StringPtr(text.data(), text.size()));
+  });
+}
+
+inline std::string text(const placed_record& placed) {
+  const auto cause = placed.record.read().getClosed().getCause();
+  return {cause.cStr(), cause.size()};
+}
+
+inline std::vector<std::string> texts(const std::vector<placed_record>& records) {
+  std::vector<std::string> all;
+  for (const auto& one : records)
+    all.push_back(text(one));
+  return all;
+}
+
+inline const tenant_id tenant{"default"};
+inline const node_name node_a{"a"};
+inline const node_name node_b{"b"};
+
+inline session_id session(std::size_t number) {
+  auto digits = std::to_string(number);
+  return session_id("ses_" + std::string(8 - std::min<std::size_t>(8, digits.size()), '0') + digits);
+}
+
+/// Appends and waits for the answer.
+inline result<sequence_number> append_now(journal& log, append_request request) {
+  auto answer = std::make_shared<std::promise<result<sequence_number>>>();
+  auto future = answer->get_future();
+  log.append(
+    std::move(request), [answer](result<sequence_number> got) { answer->set_value(std::move(got)); });
+  if (future.wait_for(std::chrono::seconds(60)) != std::future_status::ready)
+    FAIL("no answer");
+  return future.get();
+}
+
+inline append_request more(
+  const session_id& to, sequence_number expected, std::vector<journal_record> records, epoch_t epoch = 1) {
+  return {to, expected, epoch, std::move(records), false};
+}
+
+inline errc code(const result<sequence_number>& failed) {
+  REQUIRE_FALSE(failed);
+  return failed.error().code;
+}
+
+} // namespace godwit::test
