@@ -34,12 +34,17 @@ struct response {
 };
 
 /// One request and its answer: either one `respond`, or `begin`, any number of `write` and one `end`. Any
-/// thread may call. After the client has left, writes report it and do nothing. An exchange that is dropped
-/// without an answer is answered 500, so that no client hangs.
+/// thread may call. The first answer counts; a second `respond` or `begin` is ignored. After the client has
+/// left, writes report it and do nothing. An exchange that is dropped without an answer is answered 500, so
+/// that no client hangs; one that is dropped between `begin` and `end` is cut, so that no client takes the
+/// part for the whole.
+///
+/// A client that closes its sending side has left, as far as `on_leave` and streams go: the two cannot be
+/// told apart before bytes bounce. A `respond` is sent all the same.
 class exchange {
  public:
   /// Told when the socket has taken the bytes (true) or the client is gone (false). Called on a server
-  /// thread: do little.
+  /// thread, or by `write` itself when the client had left before: do little.
   using written = std::function<void(bool)>;
 
   virtual ~exchange() = default;
@@ -52,12 +57,14 @@ class exchange {
   /// Head of a streamed answer (chunked).
   virtual void begin(int status, http::headers fields) = 0;
   /// The next bytes of a streamed answer. The caller keeps few writes under way: that is the back-pressure on
-  /// slow readers.
+  /// slow readers. A caller who piles up more than the server's limit loses the connection.
   virtual void write(std::string bytes, written done) = 0;
   /// Last chunk of a streamed answer.
   virtual void end() = 0;
 
   /// Calls back once when the client leaves before the end of the answer; at once if it has left already.
+  /// Not called when the server itself closes the connection in `server::stop`: a shutdown is nobody's
+  /// cancel. The callback must not own the exchange.
   virtual void on_leave(std::function<void()> callback) = 0;
 };
 
