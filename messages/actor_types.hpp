@@ -10,6 +10,7 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/atom.hpp>
+#include <caf/fwd.hpp>
 #include <caf/type_id.hpp>
 
 namespace godwit {
@@ -38,4 +39,8 @@ namespace caf {
 /// Every letter may be a message element without being serialisable.
 template <class Schema>
 struct allowed_unsafe_message_type<godwit::letter<Schema>> : std::true_type {};
+
+/// So may a typed handle: where a generation's tokens go, where a session is.
+template <class... Signatures>
+struct allowed_unsafe_message_type<typed_actor<Signatures...>> : std::true_type {};
 } // namespace caf
