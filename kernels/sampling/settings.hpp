@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/ids.hpp"
+#include "messages/result.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -25,5 +26,12 @@ struct sampling_settings {
   std::uint8_t top_logprobs = 0;
   bool logprobs = false;
 };
+
+/// Checks settings from outside against a model's vocabulary.
+/// @returns `invalid_argument` with the API's name of the field that is at fault: temperature finite and not
+/// negative, top_p in (0, 1], min_p in [0, 1], repeat_penalty finite and above 0, frequency_penalty and
+/// presence_penalty in [-2, 2], every logit_bias for a token of the vocabulary and in [-100, 100],
+/// top_logprobs at most 20
+result<void> validate(const sampling_settings& settings, std::uint32_t vocabulary);
 
 } // namespace godwit
