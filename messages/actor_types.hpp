@@ -3,6 +3,7 @@
 // Makes letters known to CAF as message types. They are never serialised by CAF: its networking is not used.
 
 #include "messages/letter.hpp"
+#include "messages/schemas/engine.capnp.h"
 #include "messages/schemas/generation.capnp.h"
 #include "messages/schemas/session.capnp.h"
 #include "messages/schemas/status.capnp.h"

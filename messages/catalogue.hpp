@@ -50,6 +50,69 @@ using router_actor = caf::typed_actor<
   caf::replies_to<letter<schema::RouteExplainRequest>>::with<letter<schema::GenerateAccepted>>>::
   extend_with<common_actor>;
 
+/// Learns how the requests that it placed get on.
+using placement_actor = caf::typed_actor<
+  // Prompts that are done, requests that have ended.
+  caf::reacts_to<letter<schema::WorkerReport>>>;
+
+/// Takes blocks that the cache found.
+using cache_client_actor = caf::typed_actor<
+  // The longest known prefix, perhaps none.
+  caf::reacts_to<letter<schema::CacheFound>>>;
+
+/// Which full blocks of which tokens are in the page pool.
+using cache_actor = caf::typed_actor<
+  // Finds the longest known prefix for somebody.
+  caf::reacts_to<letter<schema::CacheLookup>, cache_client_actor>,
+  // Remembers computed blocks.
+  caf::reacts_to<letter<schema::CacheInsert>>,
+  // Takes back what was found and not needed.
+  caf::reacts_to<letter<schema::CacheRelease>>,
+  // Gives up blocks that nobody uses.
+  caf::replies_to<letter<schema::CacheEvict>>::with<letter<schema::CacheEvicted>>>::extend_with<common_actor>;
+
+/// Decides what runs in a step.
+using step_client_actor = caf::typed_actor<
+  // What became of the rows; answered with the next submission.
+  caf::reacts_to<letter<schema::StepResult>>,
+  // Pages came free: starved rows may be offered again.
+  caf::reacts_to<letter<schema::BlocksFreed>>>;
+
+/// The model's weights and the pages of its sequences; runs one step at a time.
+using device_actor = caf::typed_actor<
+  // Who decides: prefill, then decode.
+  caf::reacts_to<join_atom, step_client_actor, step_client_actor>,
+  // What a role wants to run next.
+  caf::reacts_to<letter<schema::StepSubmission>>,
+  // Sequences that nobody needs any more.
+  caf::reacts_to<letter<schema::CloseSequences>>>::extend_with<common_actor>;
+
+/// Prompts in progress: the front of a worker.
+using prefill_actor = caf::typed_actor<
+  // Queues a prompt; its tokens will go to the sink, reports to whoever placed it.
+  caf::replies_to<letter<schema::GenerateRequest>, generation_sink_actor,
+    placement_actor>::with<letter<schema::GenerateAccepted>>,
+  // Passed on to decode.
+  caf::reacts_to<letter<schema::CreditGrant>>,
+  // Stops prompts, and passes it on to decode, which sends the last batches.
+  caf::reacts_to<letter<schema::CancelRequest>>,
+  // A sequence lost its pages: computes them again.
+  caf::reacts_to<letter<schema::Recompute>>,
+  // Requests that are over.
+  caf::reacts_to<letter<schema::StreamsEnded>>>::extend_with<step_client_actor, cache_client_actor,
+  common_actor>;
+
+/// Streams of tokens, from the acceptance of a request to its last batch.
+using decode_actor = caf::typed_actor<
+  // Who computes prompts.
+  caf::reacts_to<join_atom, prefill_actor>,
+  // A request was accepted: its first token will come with a step's result.
+  caf::reacts_to<letter<schema::GenerateRequest>, generation_sink_actor, placement_actor>,
+  // The consumer can take more tokens.
+  caf::reacts_to<letter<schema::CreditGrant>>,
+  // Ends streams, each with one last batch.
+  caf::reacts_to<letter<schema::CancelRequest>>>::extend_with<step_client_actor, common_actor>;
+
 /// Where a session's events go: a gateway's stream.
 using event_sink_actor = caf::typed_actor<
   // The next events in order, or the end of the subscription.

@@ -15,8 +15,7 @@ namespace godwit {
 
 /// A change of one session's journal.
 struct write_request {
-  /// `nothing` only makes the store look whether it can write again.
-  enum class change { nothing, append, open, claim, erase };
+  enum class change { append, open, claim, erase };
 
   change what = change::append;
   session_id session;

@@ -1,0 +1,325 @@
+#include "actors/device/device_state.hpp"
+
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace godwit {
+namespace {
+
+/// Blocks asked of the cache at once, so that a long run of new blocks does not ask for each.
+constexpr std::uint32_t eviction_batch = 16;
+
+std::uint64_t nanoseconds(device_state::clock::duration time) {
+  return static_cast<std::uint64_t>(
+    std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()));
+}
+
+} // namespace
+
+device_state::device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, step_limits limits,
+  clock::duration stall, std::shared_ptr<engine_counters> counters)
+  : model_(std::move(model)), pool_(std::move(pool)), limits_(limits), stall_(stall),
+    counters_(std::move(counters)) {
+  limits_.rows = std::min(limits_.rows, model_->max_rows());
+  limits_.budget = std::min(limits_.budget, limits_.rows);
+  counters_->free_blocks = pool_->free_blocks();
+}
+
+void device_state::submit(submission wishes) {
+  for (auto& opening : wishes.openings) {
+    if (const auto old = residents_.find(opening.key); old != residents_.end())
+      forget(old);
+    resident fresh(*pool_);
+    fresh.kv.adopt(opening.cached);
+    GODWIT_CHECK(fresh.kv.length() < opening.tokens.size());
+    fresh.order = opening.order;
+    fresh.tenant = std::move(opening.tenant);
+    fresh.tokens = std::move(opening.tokens);
+    fresh.prompt_length = opening.prompt_length;
+    fresh.sampling = std::move(opening.sampling);
+    fresh.cached = fresh.kv.length();
+    residents_.emplace(opening.key, std::move(fresh));
+  }
+  meeting_.submit(wishes.role, wishes.seen, std::move(wishes.rows));
+  counters_->sequences = residents_.size();
+}
+
+void device_state::close(std::span<const sequence_key> keys) {
+  for (const auto key : keys)
+    if (const auto which = residents_.find(key); which != residents_.end()) {
+      remember(which->second);
+      forget(which);
+    }
+  counters_->sequences = residents_.size();
+  counters_->free_blocks = pool_->free_blocks();
+}
+
+bool device_state::take_freed() {
+  if (!starving_ || !freed_)
+    return false;
+  starving_ = freed_ = false;
+  return true;
+}
+
+void device_state::evicted(std::uint32_t blocks) {
+  evicting_ = false;
+  cache_empty_ = blocks < wanted_blocks_;
+}
+
+device_state::action device_state::next(clock::time_point now) {
+  if (evicting_ || meeting_.waiting())
+    return action::wait;
+  if (meeting_.empty() && preempted_.empty()) {
+    idle_ = true;
+    return action::wait;
+  }
+  while (true) {
+    collect();
+    mark_idle(now);
+    plan_ = plan_step(candidates_, pool_->free_blocks(), limits_);
+    if (plan_.starved.empty())
+      return action::run;
+    if (!cache_empty_) {
+      wanted_blocks_ = std::max(plan_.missing, eviction_batch);
+      evicting_ = true;
+      return action::evict;
+    }
+    const auto victim = victim_for(candidates_[plan_.starved.front()], now);
+    if (victim == residents_.end())
+      return action::run;
+    preempt(victim);
+  }
+}
+
+/// Turns the offered rows into candidates; rows of sequences that were closed meanwhile drop out.
+void device_state::collect() {
+  candidates_.clear();
+  for (const auto role : {step_role::decode, step_role::prefill})
+    for (const auto& row : meeting_.rows(role)) {
+      const auto found = residents_.find(row.sequence);
+      const bool twice = std::any_of(candidates_.begin(), candidates_.end(),
+        [&](const step_candidate& other) { return other.sequence == row.sequence; });
+      if (found == residents_.end() || row.tokens == 0 || twice)
+        continue;
+      const auto& which = found->second;
+      step_candidate candidate;
+      candidate.sequence = row.sequence;
+      candidate.order = which.order;
+      candidate.prompt = which.prompt;
+      candidate.tokens = std::min(row.tokens, which.left());
+      candidate.blocks = which.kv.blocks_needed(which.left());
+      candidates_.push_back(candidate);
+    }
+}
+
+void device_state::mark_idle(clock::time_point now) {
+  for (auto& [key, which] : residents_) {
+    const bool has_row = std::any_of(candidates_.begin(), candidates_.end(),
+      [key = key](const step_candidate& candidate) { return candidate.sequence == key; });
+    if (has_row)
+      which.idle_since.reset();
+    else if (!which.idle_since)
+      which.idle_since = now;
+  }
+}
+
+/// Whose pages a starved row may take: a stalled sequence's, else those of the last in rank behind it.
+device_state::residents::iterator device_state::victim_for(
+  const step_candidate& starved, clock::time_point now) {
+  auto best = residents_.end();
+  bool best_stalled = false;
+  for (auto it = residents_.begin(); it != residents_.end(); ++it) {
+    const auto& which = it->second;
+    if (it->first == starved.sequence || which.kv.blocks().empty())
+      continue;
+    const bool stalled = which.idle_since && now - *which.idle_since >= stall_;
+    if (!stalled && !starved.order.before(which.order))
+      continue;
+    const bool better = best == residents_.end()
+                        || (stalled != best_stalled ? stalled : best->second.order.before(which.order));
+    if (better) {
+      best = it;
+      best_stalled = stalled;
+    }
+  }
+  return best;
+}
+
+void device_state::preempt(residents::iterator victim) {
+  remember(victim->second);
+  preempted_.push_back(describe(victim->first, victim->second, row_outcome::preempted));
+  ++counters_->preemptions;
+  forget(victim);
+  counters_->sequences = residents_.size();
+}
+
+/// Hands the full blocks to the cache, unless it has been told of all of them.
+void device_state::remember(resident& which) {
+  const std::size_t full = which.kv.length() / page_tokens;
+  if (full <= which.inserted)
+    return;
+  cache_insertion insertion;
+  insertion.tenant = which.tenant;
+  insertion.tokens.assign(
+    which.tokens.begin(), which.tokens.begin() + static_cast<std::ptrdiff_t>(full * page_tokens));
+  insertion.blocks.assign(
+    which.kv.blocks().begin(), which.kv.blocks().begin() + static_cast<std::ptrdiff_t>(full));
+  for (const auto block : insertion.blocks)
+    pool_->retain_block(block);
+  which.inserted = full;
+  insertions_.push_back(std::move(insertion));
+}
+
+void device_state::forget(residents::iterator which) {
+  freed_ = freed_ || !which->second.kv.blocks().empty();
+  // Its blocks are free now, or only the cache holds them.
+  cache_empty_ = false;
+  residents_.erase(which);
+}
+
+row_result device_state::describe(sequence_key key, const resident& which, row_outcome outcome) const {
+  row_result row;
+  row.sequence = key;
+  row.outcome = outcome;
+  row.prompt = which.prompt;
+  row.cached = which.cached;
+  return row;
+}
+
+step_outcome device_state::run() {
+  const auto start = clock::now();
+  step_outcome out;
+  out.result.step = ++step_;
+  out.result.rows = std::exchange(preempted_, {});
+  for (const auto role : {step_role::prefill, step_role::decode})
+    out.told[static_cast<std::size_t>(role)] = !meeting_.rows(role).empty();
+  meeting_.clear();
+
+  for (const auto index : plan_.starved) {
+    const auto key = candidates_[index].sequence;
+    out.result.rows.push_back(describe(key, residents_.at(key), row_outcome::starved));
+  }
+  reserve(out.result);
+  const auto starved = std::count_if(out.result.rows.begin(), out.result.rows.end(),
+    [](const row_result& row) { return row.outcome == row_outcome::starved; });
+  if (starved > 0) {
+    counters_->starved_rows += static_cast<std::uint64_t>(starved);
+    starving_ = true;
+    freed_ = false;
+  }
+  compute(out.result);
+
+  for (const auto& row : out.result.rows) {
+    const bool ends_prompt = row.outcome == row_outcome::sampled || row.outcome == row_outcome::failed;
+    if (row.prompt)
+      out.told[static_cast<std::size_t>(step_role::prefill)] = true;
+    if (!row.prompt || ends_prompt)
+      out.told[static_cast<std::size_t>(step_role::decode)] = true;
+  }
+  for (const auto role : {step_role::prefill, step_role::decode})
+    if (out.told[static_cast<std::size_t>(role)])
+      meeting_.owe(role, step_);
+  // The cache may have got something since.
+  cache_empty_ = false;
+  if (!plan_.rows.empty())
+    count_step(start, clock::now());
+  counters_->free_blocks = pool_->free_blocks();
+  counters_->sequences = residents_.size();
+  return out;
+}
+
+/// Takes the blocks that the plan counted on; a row drops out should somebody else have taken them.
+void device_state::reserve(step_result& result) {
+  std::erase_if(plan_.rows, [&](const planned_row& row) {
+    const auto key = candidates_[row.candidate].sequence;
+    auto& which = residents_.at(key);
+    if (which.kv.reserve(which.left()))
+      return false;
+    result.rows.push_back(describe(key, which, row_outcome::starved));
+    return true;
+  });
+}
+
+void device_state::compute(step_result& result) {
+  std::vector<chunk> chunks;
+  std::size_t wanting = 0;
+  for (const auto& row : plan_.rows) {
+    auto& which = residents_.at(candidates_[row.candidate].sequence);
+    const bool last = row.tokens == which.left();
+    wanting += last ? 1 : 0;
+    chunks.push_back({&which.kv, std::span(which.tokens).subspan(which.kv.length(), row.tokens),
+      last ? logits_wanted::last : logits_wanted::none});
+  }
+  if (chunks.empty())
+    return;
+  const std::size_t width = model_->shape().vocabulary;
+  try {
+    logits_.resize(std::max(logits_.size(), wanting * width));
+    const auto logits = std::span(logits_).first(wanting * width);
+    model_->forward(chunks, logits);
+    sample_rows(result, plan_.rows, logits);
+  } catch (const std::exception& exception) {
+    fail_step(result, exception.what());
+  }
+}
+
+void device_state::sample_rows(
+  step_result& result, std::span<const planned_row> rows, std::span<const float> logits) {
+  const std::size_t width = model_->shape().vocabulary;
+  std::vector<row_result> done;
+  for (const auto& planned : rows) {
+    const auto key = candidates_[planned.candidate].sequence;
+    auto& which = residents_.at(key);
+    auto row = describe(key, which, row_outcome::computed);
+    row.computed = planned.tokens;
+    if (which.prompt)
+      counters_->prefilled_tokens += planned.tokens;
+    if (which.left() == 0) {
+      row.outcome = row_outcome::sampled;
+      row.position = static_cast<position_t>(which.tokens.size());
+      row.token = sample(
+        logits.first(width), which.sampling, row.position, which.tokens, which.prompt_length, scratch_);
+      logits = logits.subspan(width);
+      which.tokens.push_back(row.token.token);
+      ++counters_->decoded_tokens;
+    }
+    // At once, so that prompts with the same beginning need not wait for the whole of this one.
+    if (which.prompt)
+      remember(which);
+    which.prompt = which.prompt && row.outcome == row_outcome::computed;
+    done.push_back(std::move(row));
+  }
+  result.rows.insert(
+    result.rows.end(), std::make_move_iterator(done.begin()), std::make_move_iterator(done.end()));
+}
+
+/// After an exception nobody knows what the pages of the rows hold: their sequences end.
+void device_state::fail_step(step_result& result, const std::string& why) {
+  last_failure_ = why;
+  for (const auto& planned : plan_.rows) {
+    const auto key = candidates_[planned.candidate].sequence;
+    const auto found = residents_.find(key);
+    auto row = describe(key, found->second, row_outcome::failed);
+    row.prompt = candidates_[planned.candidate].prompt;
+    row.failure = {errc::internal, "the device could not compute this step", {}, {}};
+    result.rows.push_back(std::move(row));
+    forget(found);
+  }
+}
+
+void device_state::count_step(clock::time_point start, clock::time_point end) {
+  ++counters_->steps;
+  counters_->step_nanoseconds += nanoseconds(end - start);
+  counters_->last_step_nanoseconds = nanoseconds(end - start);
+  if (!idle_) {
+    ++counters_->pauses;
+    counters_->pause_nanoseconds += nanoseconds(start - last_end_);
+  }
+  idle_ = false;
+  last_end_ = end;
+}
+
+} // namespace godwit

@@ -1,0 +1,141 @@
+#pragma once
+
+#include "actors/device/engine_counters.hpp"
+#include "actors/device/rendezvous.hpp"
+#include "actors/device/step.hpp"
+#include "actors/device/step_planner.hpp"
+#include "kernels/memory/page_pool.hpp"
+#include "kernels/memory/sequence.hpp"
+#include "kernels/models/model.hpp"
+#include "kernels/sampling/sampler.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace godwit {
+
+/// Computed blocks for the cache, which takes over one reference of each.
+struct cache_insertion {
+  std::string tenant;
+  std::vector<token_id> tokens; ///< blocks.size() * page_tokens of them
+  std::vector<block_id> blocks;
+};
+
+/// The results of a step, and who must be told.
+struct step_outcome {
+  step_result result;
+  std::array<bool, step_roles> told{}; ///< by role; each that is told owes an answer
+};
+
+/// The model, its pages and its sequences: collects what the roles submit, decides what fits, runs it and
+/// samples. Order of calls: submit() and close() whenever they come; then next() until it says `wait`,
+/// obeying it each time.
+class device_state {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// What to do now.
+  enum class action : std::uint8_t {
+    wait,  ///< for a submission
+    evict, ///< ask the cache for wanted_blocks(), then call evicted()
+    run,   ///< call run()
+  };
+
+  /// @param stall a sequence that had no row for so long gives its pages to any other
+  device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, step_limits limits,
+    clock::duration stall, std::shared_ptr<engine_counters> counters);
+
+  void submit(submission wishes);
+  void close(std::span<const sequence_key> keys);
+
+  action next(clock::time_point now);
+  std::uint32_t wanted_blocks() const { return wanted_blocks_; }
+  void evicted(std::uint32_t blocks);
+
+  /// One step. @pre next() said `run`
+  step_outcome run();
+
+  /// Blocks computed since the last call, to be sent to the cache before anything else.
+  std::vector<cache_insertion> take_insertions() { return std::exchange(insertions_, {}); }
+  /// True once after starved rows were reported and then something changed that may let them run.
+  bool take_freed();
+  /// Rows were starved and nothing has come free since: worth a look again after a while.
+  bool starving() const { return starving_; }
+  /// Lets starved rows be offered again although nothing was seen to come free.
+  void retry() { freed_ = true; }
+  /// A role has not answered yet.
+  bool waiting() const { return meeting_.waiting(); }
+  /// Goes on without a role that does not answer.
+  void give_up() { meeting_.give_up(); }
+
+  std::size_t open_sequences() const { return residents_.size(); }
+  /// What the last step that failed died of; empty if none did.
+  const std::string& last_failure() const { return last_failure_; }
+
+ private:
+  struct resident {
+    explicit resident(page_pool& pool) : kv(pool) {}
+
+    sequence kv;
+    rank order;
+    std::string tenant;
+    std::vector<token_id> tokens;
+    std::uint32_t prompt_length = 0;
+    sampling_settings sampling;
+    bool prompt = true;       ///< nothing sampled yet
+    std::uint32_t cached = 0; ///< tokens adopted
+    std::size_t inserted = 0; ///< blocks that the cache was told of
+    std::optional<clock::time_point> idle_since;
+
+    std::uint32_t left() const { return static_cast<std::uint32_t>(tokens.size()) - kv.length(); }
+  };
+  using residents = std::map<sequence_key, resident>;
+
+  void collect();
+  void mark_idle(clock::time_point now);
+  residents::iterator victim_for(const step_candidate& starved, clock::time_point now);
+  void preempt(residents::iterator victim);
+  void remember(resident& which);
+  void forget(residents::iterator which);
+  void reserve(step_result& result);
+  void compute(step_result& result);
+  void fail_step(step_result& result, const std::string& why);
+  void sample_rows(step_result& result, std::span<const planned_row> rows, std::span<const float> logits);
+  row_result describe(sequence_key key, const resident& which, row_outcome outcome) const;
+  void count_step(clock::time_point start, clock::time_point end);
+
+  std::shared_ptr<model> model_;
+  std::shared_ptr<page_pool> pool_;
+  step_limits limits_;
+  clock::duration stall_;
+  std::shared_ptr<engine_counters> counters_;
+
+  residents residents_;
+  rendezvous meeting_;
+  std::vector<step_candidate> candidates_;
+  step_plan plan_;
+  std::vector<row_result> preempted_; ///< to be reported with the next result
+  std::vector<cache_insertion> insertions_;
+  std::vector<float> logits_;
+  sampler_scratch scratch_;
+
+  step_number step_ = 0;
+  std::string last_failure_;
+  std::uint32_t wanted_blocks_ = 0;
+  bool evicting_ = false;    ///< the cache was asked
+  bool cache_empty_ = false; ///< it had nothing more
+  bool starving_ = false;
+  bool freed_ = false;
+  bool idle_ = true; ///< nothing was to be done since the last step
+  clock::time_point last_end_{};
+};
+
+} // namespace godwit

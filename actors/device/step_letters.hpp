@@ -1,0 +1,43 @@
+#pragma once
+
+#include "actors/device/step.hpp"
+#include "messages/letter.hpp"
+#include "messages/result.hpp"
+#include "messages/schemas/engine.capnp.h"
+#include "messages/schemas/generation.capnp.h"
+
+#include <span>
+#include <vector>
+
+namespace godwit {
+
+/// How to choose tokens, out of a request.
+sampling_settings read_sampling(schema::Sampling::Reader from);
+void write_token(schema::SampledToken::Builder to, const sampled& token);
+sampled read_token(schema::SampledToken::Reader from);
+
+/// Lists of tokens or blocks.
+std::vector<std::uint32_t> read_ids(capnp::List<std::uint32_t>::Reader from);
+void write_ids(capnp::List<std::uint32_t>::Builder to, std::span<const std::uint32_t> ids);
+/// Lists of requests or sequences.
+std::vector<std::uint64_t> read_keys(capnp::List<std::uint64_t>::Reader from);
+void write_keys(capnp::List<std::uint64_t>::Builder to, std::span<const std::uint64_t> keys);
+
+/// A sequence to open, as prefill knows it.
+struct opening_order {
+  letter<schema::GenerateRequest> ask;
+  std::vector<token_id> tokens; ///< all so far: the request's, or more when it starts again
+  std::uint64_t arrival = 0;
+  std::vector<block_id> cached;
+};
+
+letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
+  std::span<const row_offer> rows, std::span<const opening_order> openings = {});
+submission unpack(schema::StepSubmission::Reader from);
+
+letter<schema::StepResult> pack(const step_result& result);
+step_result unpack(schema::StepResult::Reader from);
+
+letter<schema::CloseSequences> pack_close(std::span<const sequence_key> keys);
+
+} // namespace godwit

@@ -1,0 +1,93 @@
+#include "actors/engine/engine.hpp"
+
+#include "actors/cache/cache.hpp"
+
+#include <caf/atom.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <random>
+
+namespace godwit {
+namespace {
+
+/// Rows of a step that are always left for prompts.
+std::size_t most_sequences(const model& model, const engine_options& options) {
+  const std::size_t rows = model.max_rows();
+  return std::clamp<std::size_t>(rows > prompt_floor ? rows - prompt_floor : 1, 1, options.sequences);
+}
+
+device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model>& model,
+  const std::shared_ptr<page_pool>& pool, const cache_actor& cache, const engine_options& options,
+  const std::shared_ptr<engine_counters>& counters) {
+  device_options wants;
+  wants.limits.budget = options.budget;
+  wants.limits.chunk = options.chunk;
+  wants.limits.rows = model->max_rows();
+  wants.stall = options.stall;
+  if (options.detached)
+    return system.spawn<caf::detached>(device, model, pool, cache, wants, counters);
+  return system.spawn(device, model, pool, cache, wants, counters);
+}
+
+} // namespace
+
+void configure_scheduler(caf::actor_system_config& config) {
+  config.set("scheduler.policy", caf::atom("sharing"));
+}
+
+result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> loaded, const model_card& card,
+  const engine_options& options) {
+  const std::shared_ptr<model> model = std::move(loaded);
+  const auto& shape = model->shape();
+  const auto blocks =
+    static_cast<std::uint32_t>((std::uint64_t{options.kv_tokens} + page_tokens - 1) / page_tokens);
+  auto made = page_pool::create(shape.kv, blocks);
+  if (!made)
+    return fail(made);
+  const std::shared_ptr<page_pool> pool = std::move(*made);
+
+  request_limits requests;
+  requests.vocabulary = shape.vocabulary;
+  requests.context = card.context > 0 ? std::min(card.context, shape.context) : shape.context;
+  requests.pool_tokens = blocks * page_tokens;
+
+  cache_scope scope;
+  scope.fingerprint = model->fingerprint();
+  scope.shape = shape.kv;
+  const block_hasher hasher(options.cache_key ? *options.cache_key : identity_key::random(), scope);
+  const auto budget = static_cast<std::uint32_t>(std::clamp(options.cache_share, 0.0, 1.0) * blocks);
+
+  const auto counters = std::make_shared<engine_counters>();
+  engine made_engine;
+  made_engine.counters = counters;
+  made_engine.kv_blocks = blocks;
+  made_engine.cache = system.spawn(cache, pool, hasher, budget, counters);
+  made_engine.device = spawn_device(system, model, pool, made_engine.cache, options, counters);
+  made_engine.decode = system.spawn(decode, made_engine.device, card.text, requests.longest(), counters);
+
+  prefill_options front;
+  front.worker = options.worker;
+  front.limits = {options.queue, options.prompts, most_sequences(*model, options), options.budget};
+  front.requests = requests;
+  made_engine.prefill =
+    system.spawn(prefill, made_engine.device, made_engine.decode, made_engine.cache, front, counters);
+  caf::anon_send(made_engine.decode, join_atom::value, made_engine.prefill);
+  caf::anon_send(made_engine.device, join_atom::value,
+    caf::actor_cast<step_client_actor>(made_engine.prefill),
+    caf::actor_cast<step_client_actor>(made_engine.decode));
+
+  worker_handles worker;
+  worker.load.name = options.worker;
+  worker.load.capacity = static_cast<std::uint32_t>(options.queue + front.limits.sequences);
+  worker.prefill = made_engine.prefill;
+  worker.decode = made_engine.decode;
+  router_options routing;
+  routing.weights = options.weights;
+  routing.block_tokens = page_tokens;
+  routing.seed = std::random_device{}();
+  made_engine.router = system.spawn(router, card.id, std::vector<worker_handles>{worker}, routing);
+  return made_engine;
+}
+
+} // namespace godwit

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "actors/cache/block_identity.hpp"
+#include "actors/decode/decode.hpp"
+#include "actors/device/device.hpp"
+#include "actors/device/engine_counters.hpp"
+#include "actors/model_card.hpp"
+#include "actors/prefill/prefill.hpp"
+#include "actors/router/router.hpp"
+#include "kernels/models/model.hpp"
+#include "messages/catalogue.hpp"
+#include "messages/result.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace godwit {
+
+struct engine_options {
+  std::string worker = "local";    ///< name of this worker in the router's answers
+  std::uint32_t kv_tokens = 16384; ///< positions that the page pool holds, rounded up to blocks
+  double cache_share = 1.0;        ///< of the pool, that the prefix cache may hold while nobody else needs it
+  std::uint32_t budget = 512;      ///< tokens of one step
+  std::uint32_t chunk = 128;  ///< prompt tokens of a step that carries streams too: what they wait at most
+  std::size_t queue = 256;    ///< requests that may wait
+  std::size_t prompts = 8;    ///< prompts that are computed at the same time
+  std::size_t sequences = 64; ///< prompts and running streams together
+  std::chrono::milliseconds stall{
+    2000}; ///< a stream that may not send loses its pages to others after so long
+  std::optional<identity_key> cache_key = std::nullopt; ///< of block identities; without one a random key
+  cost_weights weights = {};                            ///< of the router
+  bool detached = true; ///< the device gets a thread of its own; tests on CAF's test scheduler say no
+};
+
+/// The actors that serve one model on one device. They live until `router` is told to stop, or one of them
+/// dies, which ends all of them but the router.
+struct engine {
+  router_actor router;
+  prefill_actor prefill;
+  decode_actor decode;
+  device_actor device;
+  cache_actor cache;
+  std::shared_ptr<const engine_counters> counters;
+  std::uint32_t kv_blocks = 0; ///< of the page pool
+};
+
+/// What the engine wants of the actor system: workers that wake up at once. CAF's default scheduler lets idle
+/// workers sleep for up to 10 ms, which is a whole step.
+void configure_scheduler(caf::actor_system_config& config);
+
+/// Wires an engine.
+/// @param card its context is the longest sequence that is served; the model's own is the limit
+/// @returns `resource_exhausted` or `invalid_argument` when there is no such page pool
+result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> model, const model_card& card,
+  const engine_options& options);
+
+} // namespace godwit

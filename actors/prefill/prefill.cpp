@@ -1,0 +1,193 @@
+#include "actors/prefill/prefill.hpp"
+
+#include "messages/actor_error.hpp"
+
+#include <caf/actor_cast.hpp>
+
+namespace godwit {
+namespace {
+
+using self_pointer = prefill_behaviour::stateful_pointer<prefill_actor_state>;
+
+/// How long the cache may take before a prompt goes on without it.
+constexpr auto cache_patience = std::chrono::milliseconds(500);
+
+void release(self_pointer self, const std::vector<block_id>& blocks) {
+  if (!blocks.empty())
+    self->send(self->state.cache, letter<schema::CacheRelease>::make([&](schema::CacheRelease::Builder b) {
+      write_ids(b.initBlocks(static_cast<unsigned>(blocks.size())), blocks);
+    }));
+}
+
+void count(prefill_actor_state& state) {
+  state.counters->queued = state.queue->queued();
+  state.counters->prompts = state.queue->active();
+  state.counters->cached_tokens = state.queue->cached_tokens();
+}
+
+/// Asks the cache for the prompts whose turn it is.
+void begin(self_pointer self) {
+  auto& state = self->state;
+  for (const auto& question : state.queue->begin(prefill_queue::clock::now()))
+    self->send(state.cache, letter<schema::CacheLookup>::make([&](schema::CacheLookup::Builder b) {
+      b.setRequest(question.request);
+      b.setTenant(*question.tenant);
+      const auto size = static_cast<unsigned>(question.tokens->size());
+      write_ids(b.initTokens(size), *question.tokens);
+      // The last token is always computed: its logits are wanted.
+      b.setLimit(size - 1);
+    }),
+      caf::actor_cast<cache_client_actor>(self));
+  if (!state.timer && state.queue->looking_up()) {
+    state.timer = true;
+    self->delayed_send(self, cache_patience, tick_atom::value);
+  }
+  count(state);
+}
+
+/// @param answer the device waits for it; else it is sent only if there is something new to run
+void submit(self_pointer self, bool answer) {
+  auto& state = self->state;
+  if (state.outstanding && !answer)
+    return;
+  const auto wishes = state.queue->wishes();
+  if (wishes.rows.empty() && !answer)
+    return;
+  state.outstanding = !wishes.rows.empty();
+  self->send(state.device, pack_submission(step_role::prefill, state.seen, wishes.rows, wishes.openings));
+}
+
+/// @returns false if the prompt needs no work: there is nothing to generate
+bool needs_work(schema::GenerateRequest::Reader ask, const request_limits& limits) {
+  return ask.getMaxTokens() > 0 && ask.getTokens().size() < limits.longest();
+}
+
+result<void> accept(self_pointer self, const letter<schema::GenerateRequest>& ask,
+  const generation_sink_actor& sink, const placement_actor& placement) {
+  auto& state = self->state;
+  if (state.drain.draining())
+    return fail(errc::draining, "this worker takes no new work");
+  if (auto checked = check_request(ask.read(), state.options.requests); !checked)
+    return checked;
+  if (auto taken = state.queue->accept(ask); !taken)
+    return taken;
+  if (!needs_work(ask.read(), state.options.requests))
+    state.queue->drop(ask.read().getRequest());
+  self->send(state.decode, ask, sink, placement);
+  begin(self);
+  return {};
+}
+
+void stop_prompts(
+  self_pointer self, const std::vector<dropped_prompt>& dropped, const std::vector<sequence_key>& keys) {
+  std::vector<sequence_key> close;
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
+    release(self, dropped[i].unused);
+    if (dropped[i].close)
+      close.push_back(keys[i]);
+  }
+  if (!close.empty())
+    self->send(self->state.device, pack_close(close));
+  begin(self);
+  submit(self, false);
+}
+
+letter<schema::ActorStatus> describe(const prefill_actor_state& state) {
+  const auto& queue = *state.queue;
+  const gauge gauges[] = {
+    {"queued", static_cast<double>(queue.queued())},
+    {"prompts", static_cast<double>(queue.active())},
+    {"requests", static_cast<double>(queue.size())},
+    {"cached_tokens", static_cast<double>(queue.cached_tokens())},
+  };
+  return status_letter("prefill", state.drain.draining() ? "draining" : "ready", "", gauges);
+}
+
+} // namespace
+
+prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& device,
+  const decode_actor& decode, const cache_actor& cache, const prefill_options& options,
+  std::shared_ptr<engine_counters> counters) {
+  auto& state = self->state;
+  state.queue = std::make_unique<prefill_queue>(options.limits);
+  state.options = options;
+  state.counters = std::move(counters);
+  state.device = device;
+  state.decode = decode;
+  state.cache = cache;
+  // A worker without one of its parts is none: all of it ends.
+  self->link_to(device);
+  self->link_to(decode);
+  self->link_to(cache);
+  return {
+    [self](const letter<schema::GenerateRequest>& ask, const generation_sink_actor& sink,
+      const placement_actor& placement) -> caf::result<letter<schema::GenerateAccepted>> {
+      if (const auto accepted = accept(self, ask, sink, placement); !accepted)
+        return to_caf_error(accepted.error());
+      return letter<schema::GenerateAccepted>::make([&](schema::GenerateAccepted::Builder b) {
+        b.setRequest(ask.read().getRequest());
+        b.setWorker(self->state.options.worker);
+      });
+    },
+    [self](const letter<schema::CreditGrant>& mail) { self->send(self->state.decode, mail); },
+    [self](const letter<schema::CancelRequest>& mail) {
+      std::vector<dropped_prompt> dropped;
+      std::vector<sequence_key> keys;
+      for (const auto request : mail.read().getRequests()) {
+        dropped.push_back(self->state.queue->drop(request));
+        keys.push_back(request);
+      }
+      self->send(self->state.decode, mail);
+      stop_prompts(self, dropped, keys);
+    },
+    [self](const letter<schema::Recompute>& mail) {
+      self->state.queue->recompute(mail.read().getRequest(), read_ids(mail.read().getTokens()));
+      begin(self);
+    },
+    [self](const letter<schema::StreamsEnded>& mail) {
+      std::vector<dropped_prompt> dropped;
+      std::vector<sequence_key> keys;
+      for (const auto request : mail.read().getRequests()) {
+        dropped.push_back(self->state.queue->ended(request));
+        keys.push_back(request);
+      }
+      stop_prompts(self, dropped, keys);
+      self->state.drain.check(self->state.queue->size());
+    },
+    [self](const letter<schema::StepResult>& mail) {
+      self->state.seen = mail.read().getStep();
+      self->state.queue->take(unpack(mail.read()));
+      submit(self, true);
+      begin(self);
+    },
+    [self](const letter<schema::BlocksFreed>&) {
+      self->state.queue->unblock();
+      submit(self, false);
+    },
+    [self](const letter<schema::CacheFound>& mail) {
+      auto blocks = read_ids(mail.read().getBlocks());
+      if (!self->state.queue->found(mail.read().getRequest(), blocks))
+        release(self, blocks);
+      submit(self, false);
+    },
+    [self](status_atom) { return describe(self->state); },
+    [self](drain_atom) {
+      auto promise = self->make_response_promise<letter<schema::Drained>>();
+      self->state.drain.add(promise);
+      self->state.drain.check(self->state.queue->size());
+      return promise;
+    },
+    [self](stop_atom) {
+      self->send(self->state.decode, stop_atom::value);
+      self->quit();
+    },
+    [self](tick_atom) {
+      self->state.timer = false;
+      self->state.queue->expire(prefill_queue::clock::now() - cache_patience);
+      begin(self);
+      submit(self, false);
+    },
+  };
+}
+
+} // namespace godwit

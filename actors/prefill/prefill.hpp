@@ -1,0 +1,46 @@
+#pragma once
+
+#include "actors/device/engine_counters.hpp"
+#include "actors/device/status_letter.hpp"
+#include "actors/prefill/prefill_queue.hpp"
+#include "actors/prefill/request_check.hpp"
+#include "messages/catalogue.hpp"
+
+#include <caf/typed_event_based_actor.hpp>
+
+#include <memory>
+#include <string>
+
+namespace godwit {
+
+struct prefill_options {
+  std::string worker; ///< the name of this worker, as the router's answers show it
+  prefill_limits limits;
+  request_limits requests;
+};
+
+/// Prefill with its own timer.
+using prefill_behaviour = prefill_actor::extend<caf::reacts_to<tick_atom>>;
+
+/// State of the prefill actor.
+struct prefill_actor_state {
+  std::unique_ptr<prefill_queue> queue;
+  prefill_options options;
+  std::shared_ptr<engine_counters> counters;
+  device_actor device;
+  decode_actor decode;
+  cache_actor cache;
+  drain_waiters drain;
+  step_number seen = 0;
+  bool outstanding = false; ///< a submission with rows has no result yet
+  bool timer = false;
+  const char* name = "prefill";
+};
+
+/// The front of a worker: queues prompts, looks them up in the cache, computes what is missing chunk by
+/// chunk, and passes everything that concerns the stream on to decode.
+prefill_behaviour::behavior_type prefill(prefill_behaviour::stateful_pointer<prefill_actor_state> self,
+  const device_actor& device, const decode_actor& decode, const cache_actor& cache,
+  const prefill_options& options, std::shared_ptr<engine_counters> counters);
+
+} // namespace godwit

@@ -1,0 +1,130 @@
+#pragma once
+
+#include "actors/device/rank.hpp"
+#include "actors/device/step.hpp"
+#include "actors/device/step_letters.hpp"
+#include "messages/ids.hpp"
+#include "messages/letter.hpp"
+#include "messages/result.hpp"
+#include "messages/schemas/generation.capnp.h"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+struct prefill_limits {
+  std::size_t queued = 256;   ///< requests that wait for their first step
+  std::size_t active = 8;     ///< prompts that are computed at the same time
+  std::size_t sequences = 64; ///< active prompts and running streams together
+  std::uint32_t offer = 512;  ///< tokens of one prompt that one step may take
+};
+
+/// A prompt whose cached prefix shall be looked up.
+struct prefix_question {
+  request_id request = 0;
+  const std::string* tenant = nullptr;
+  const std::vector<token_id>* tokens = nullptr;
+};
+
+/// What dropping a request leaves to be done.
+struct dropped_prompt {
+  bool known = false;
+  bool close = false;           ///< its sequence is on the device
+  std::vector<block_id> unused; ///< found blocks that were not handed over
+};
+
+/// What the next submission says.
+struct prefill_wishes {
+  std::vector<opening_order> openings;
+  std::vector<row_offer> rows;
+};
+
+/// The requests of a worker from acceptance to end: first in a queue by rank, then looked up in the cache,
+/// then computed in chunks on the device, then handed to decode; and back to the queue if their pages are
+/// lost. A prompt that shares its beginning with one that is being computed waits for it, so as to find it in
+/// the cache.
+class prefill_queue {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  explicit prefill_queue(prefill_limits limits) : limits_(limits) {}
+
+  /// Takes a checked request. @returns `overloaded` when too many wait, `conflict` for a known id
+  result<void> accept(letter<schema::GenerateRequest> ask);
+
+  /// The prompts that may begin now. Each must be looked up and then given to found().
+  std::vector<prefix_question> begin(clock::time_point now);
+  /// Blocks for a prompt. @returns false if it does not wait for them any more: they are the caller's to
+  /// release
+  bool found(request_id request, std::vector<block_id> blocks);
+  /// Goes on without the answers that were asked for before `since`.
+  void expire(clock::time_point since);
+  bool looking_up() const { return count(stage::looking) > 0; }
+
+  /// What to submit: openings are in it once, rows of every active prompt each time.
+  prefill_wishes wishes();
+  /// Results of a step. @returns prompts that got their first token
+  std::vector<request_id> take(const step_result& result);
+  /// Pages came free.
+  void unblock();
+
+  /// The client does not want it any more: no more work for it. Stays known until ended().
+  dropped_prompt drop(request_id request);
+  /// Decode lost the pages of a request.
+  /// @param tokens all so far
+  void recompute(request_id request, std::vector<token_id> tokens);
+  /// Decode is done with a request.
+  dropped_prompt ended(request_id request);
+
+  bool known(request_id request) const { return prompts_.contains(request); }
+  std::vector<request_id> all() const;
+  std::size_t size() const { return prompts_.size(); }
+  std::size_t queued() const { return count(stage::queued); }
+  std::size_t active() const { return count(stage::looking) + count(stage::ready) + count(stage::active); }
+  /// Prompt tokens that were taken from the cache, of prompts that got their first token.
+  std::uint64_t cached_tokens() const { return cached_tokens_; }
+
+ private:
+  enum class stage : std::uint8_t {
+    queued,
+    looking, ///< the cache was asked
+    ready,   ///< to be opened with the next submission
+    active,  ///< on the device
+    handed,  ///< decode has it, or it was dropped
+  };
+  struct prompt {
+    letter<schema::GenerateRequest> ask;
+    rank order;
+    std::string tenant;
+    std::vector<token_id> tokens;
+    std::uint32_t prompt_length = 0;
+    stage at = stage::queued;
+    std::vector<block_id> cached;
+    std::uint32_t left = 0;   ///< tokens to compute
+    bool blocked = false;     ///< starved: not offered until pages come free
+    bool first_token = false; ///< it had one before
+    clock::time_point asked{};
+  };
+  using prompts = std::map<request_id, prompt>;
+
+  std::size_t count(stage at) const { return counts_[static_cast<std::size_t>(at)]; }
+  void move(prompt& which, stage to);
+  dropped_prompt leave(prompt& which);
+  bool behind_a_blocked_one(const prompt& which) const;
+  bool waits_for_twin(const prompt& which) const;
+  std::vector<prompts::value_type*> by_rank(stage at);
+
+  prefill_limits limits_;
+  prompts prompts_;
+  std::array<std::size_t, 5> counts_{}; ///< by stage
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t cached_tokens_ = 0;
+};
+
+} // namespace godwit

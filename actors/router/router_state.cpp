@@ -1,0 +1,102 @@
+#include "actors/router/router_state.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace godwit {
+
+router_state::router_state(std::string model, std::vector<worker_load> workers, router_options options)
+  : model_(std::move(model)), workers_(std::move(workers)), options_(options), random_(options.seed) {}
+
+double router_state::blocks(std::uint64_t tokens) const {
+  return static_cast<double>((tokens + options_.block_tokens - 1) / options_.block_tokens);
+}
+
+result<std::size_t> router_state::place(schema::GenerateRequest::Reader ask) {
+  if (draining_)
+    return fail(errc::draining, "this node takes no new work");
+  if (ask.getModel().size() > 0 && model_ != ask.getModel().cStr())
+    return fail(errc::not_found, "this node does not serve that model", "model");
+  if (requests_.contains(ask.getRequest()))
+    return fail(errc::conflict, "a generation of this id is running", "request");
+  const std::uint64_t tokens = ask.getTokens().size();
+  auto choice = choose_worker(workers_, tokens, options_.block_tokens, options_.weights, random_);
+  if (!choice)
+    return fail(choice);
+  auto& worker = workers_[choice->worker];
+  worker.prefill_tokens += tokens;
+  ++worker.requests;
+  requests_[ask.getRequest()] = {choice->worker, ask.getGroup(), tokens, false};
+  explanations_.push_back({ask.getRequest(), worker.name, std::move(choice->reason)});
+  if (explanations_.size() > options_.explanations)
+    explanations_.pop_front();
+  return choice->worker;
+}
+
+void router_state::prefilled(request_id request) {
+  const auto item = requests_.find(request);
+  if (item == requests_.end() || std::exchange(item->second.prefilled, true))
+    return;
+  auto& worker = workers_[item->second.worker];
+  worker.prefill_tokens -= item->second.tokens;
+  worker.decode_blocks += blocks(item->second.tokens);
+}
+
+void router_state::forget(request_id request) {
+  const auto item = requests_.find(request);
+  if (item == requests_.end())
+    return;
+  auto& worker = workers_[item->second.worker];
+  if (item->second.prefilled)
+    worker.decode_blocks -= blocks(item->second.tokens);
+  else
+    worker.prefill_tokens -= item->second.tokens;
+  --worker.requests;
+  requests_.erase(item);
+}
+
+const std::size_t* router_state::worker_of(request_id request) const {
+  const auto item = requests_.find(request);
+  return item == requests_.end() ? nullptr : &item->second.worker;
+}
+
+std::map<std::size_t, std::vector<request_id>> router_state::expand(
+  std::span<const request_id> requests, std::uint64_t group) const {
+  std::set<request_id> wanted(requests.begin(), requests.end());
+  if (group != 0)
+    for (const auto& [request, where] : requests_)
+      if (where.group == group)
+        wanted.insert(request);
+  std::map<std::size_t, std::vector<request_id>> out;
+  for (const auto request : wanted)
+    if (const auto* worker = worker_of(request))
+      out[*worker].push_back(request);
+  return out;
+}
+
+std::vector<request_id> router_state::lose_worker(std::size_t worker) {
+  workers_[worker].available = false;
+  std::vector<request_id> lost;
+  for (const auto& [request, where] : requests_)
+    if (where.worker == worker)
+      lost.push_back(request);
+  for (const auto request : lost)
+    forget(request);
+  return lost;
+}
+
+const explanation* router_state::explain(request_id request) const {
+  const auto item = std::find_if(explanations_.rbegin(), explanations_.rend(),
+    [&](const explanation& one) { return one.request == request; });
+  return item == explanations_.rend() ? nullptr : &*item;
+}
+
+std::vector<request_id> router_state::all() const {
+  std::vector<request_id> ids;
+  for (const auto& item : requests_)
+    ids.push_back(item.first);
+  return ids;
+}
+
+} // namespace godwit

@@ -1,0 +1,113 @@
+@0xb1c0a5f6d2e94706;
+# Inside an engine: what prefill and decode ask of the device and of the cache, and what they tell each other and the
+# router. A sequence has the id of its request.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("godwit::schema");
+
+using Generation = import "generation.capnp";
+
+enum StepRole {
+  prefill @0;
+  decode @1;
+}
+
+struct SequenceOpening {
+  # A sequence for the device to keep.
+  generate @0 :Generation.GenerateRequest;  # tokens are all so far
+  arrival @1 :UInt64;                # among equal priorities the lower one goes first
+  cachedBlocks @2 :List(UInt32);     # full blocks of its beginning; a reference of each is handed over
+}
+
+struct RowOffer {
+  sequence @0 :UInt64;
+  tokens @1 :UInt32;                 # at most so many of it in the next step
+}
+
+struct StepSubmission {
+  # What a role wants in the next step; takes the place of what it wanted before.
+  role @0 :StepRole;
+  seen @1 :UInt64;                   # the last step whose result the sender knows
+  openings @2 :List(SequenceOpening);
+  rows @3 :List(RowOffer);
+}
+
+struct CloseSequences {
+  sequences @0 :List(UInt64);        # unknown ones are no mistake
+}
+
+enum RowOutcome {
+  computed @0;                       # some of the prompt; the rest is still to come
+  sampled @1;                        # up to the last token, and the next one was chosen
+  starved @2;                        # no pages; offer it again after BlocksFreed
+  preempted @3;                      # its pages went to another one: the sequence is closed
+  failed @4;                         # the sequence is closed
+}
+
+struct RowResult {
+  sequence @0 :UInt64;
+  outcome @1 :RowOutcome;
+  prompt @2 :Bool;                   # nothing had been sampled from it before
+  computed @3 :UInt32;               # tokens
+  cachedTokens @4 :UInt32;           # with the first sample: tokens that were not computed but found
+  position @5 :UInt32;               # of `token`
+  token @6 :Generation.SampledToken;
+  errorCode @7 :UInt8;
+  errorMessage @8 :Text;
+}
+
+struct StepResult {
+  # To be answered with a submission, an empty one if need be: the next step waits for it.
+  step @0 :UInt64;
+  rows @1 :List(RowResult);
+}
+
+struct BlocksFreed {
+  # Starved rows may fit now.
+}
+
+struct CacheLookup {
+  request @0 :UInt64;
+  tenant @1 :Text;
+  tokens @2 :List(UInt32);
+  limit @3 :UInt32;                  # at most so many tokens are wanted
+}
+
+struct CacheFound {
+  request @0 :UInt64;
+  blocks @1 :List(UInt32);           # from the first on; a reference of each is handed over
+}
+
+struct CacheInsert {
+  tenant @0 :Text;
+  tokens @1 :List(UInt32);
+  blocks @2 :List(UInt32);           # one for each full block of tokens; a reference of each is handed over
+}
+
+struct CacheRelease {
+  blocks @0 :List(UInt32);           # references that were found and not needed
+}
+
+struct CacheEvict {
+  blocks @0 :UInt32;
+}
+
+struct CacheEvicted {
+  blocks @0 :UInt32;                 # that are free now; fewer than asked means that there are no more
+}
+
+struct Recompute {
+  # Decode lost the pages of a sequence and needs them again.
+  request @0 :UInt64;
+  tokens @1 :List(UInt32);           # all so far
+}
+
+struct StreamsEnded {
+  requests @0 :List(UInt64);
+}
+
+struct WorkerReport {
+  # What a worker tells the router of requests that it placed.
+  prefilled @0 :List(UInt64);        # the first token is there
+  ended @1 :List(UInt64);            # the last batch was sent
+}

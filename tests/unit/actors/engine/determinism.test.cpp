@@ -1,0 +1,158 @@
+// Random lives of an engine: whatever else runs, however prompts are cut, whoever cancels, however small the
+// pool is, the tokens of a request are those of the definition.
+
+#include "tests/unit/actors/engine/test_engine.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <set>
+
+using namespace godwit;
+using namespace godwit::test;
+using schema::FinishReason;
+
+namespace {
+
+class life {
+ public:
+  explicit life(std::uint32_t seed) : dice_(seed) {
+    options_.budget = one_of({16U, 48U, 256U});
+    options_.chunk = one_of({16U, 64U, 256U});
+    options_.kv_tokens = one_of({288U, 400U, 1024U, 8192U});
+    options_.prompts = one_of({1U, 3U, 8U});
+    options_.sequences = one_of({2U, 6U, 64U});
+    options_.cache_share = one_of({0.0, 0.3, 1.0});
+    options_.cache_key = identity_key::derive(std::as_bytes(std::span(&seed, 1)));
+    // Time does not pass here: every paused stream may lose its pages at once, or never.
+    options_.stall = std::chrono::milliseconds(one_of({0, 100000}));
+  }
+
+  void run() {
+    test_engine engine(options_);
+    plan(engine);
+    while (!waiting_.empty() || !open(engine).empty()) {
+      const auto what = below(100);
+      if (what < 4 && !waiting_.empty()) {
+        engine.post(waiting_.back());
+        posted_[waiting_.back().request] = waiting_.back();
+        waiting_.pop_back();
+      } else if (what < 6) {
+        disturb(engine);
+      } else if (engine.scheduler.has_job()) {
+        engine.run_any(dice_);
+      } else if (waiting_.empty()) {
+        // Everything waits for credit, or for the timer.
+        for (const auto id : open(engine))
+          engine.grant(id, 1 + below(20));
+        engine.scheduler.trigger_timeouts();
+      }
+    }
+    engine.settle();
+    check(engine);
+  }
+
+ private:
+  template <class T>
+  T one_of(std::initializer_list<T> list) {
+    return *(list.begin() + below(static_cast<std::uint32_t>(list.size())));
+  }
+  std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(dice_() % bound); }
+
+  void plan(test_engine& engine) {
+    for (request_id id = 1; id <= 14; ++id) {
+      ask what;
+      what.request = id;
+      // Few beginnings, many ends: so that prefixes are shared.
+      what.tokens = prompt_of(below(150), below(3));
+      for (const auto token : prompt_of(1 + below(40), 100 + below(4)))
+        what.tokens.push_back(token);
+      what.prompt_length = 1 + below(static_cast<std::uint32_t>(what.tokens.size()));
+      what.max_tokens = 1 + below(60);
+      what.temperature = one_of({0.0F, 1.0F});
+      what.seed = below(3);
+      what.credit = one_of({0U, 1U, 7U, 1000U});
+      what.priority = one_of({0, 0, 0, 1});
+      what.tenant = one_of({"a", "b"});
+      what.group = below(3);
+      what.ignore_end = below(2) == 0;
+      GODWIT_CHECK(what.tokens.size() < engine.longest);
+      waiting_.push_back(what);
+    }
+  }
+
+  std::vector<request_id> open(test_engine& engine) const {
+    std::vector<request_id> ids;
+    for (const auto& [id, what] : posted_)
+      if (engine.box[id].finals == 0)
+        ids.push_back(id);
+    return ids;
+  }
+
+  void disturb(test_engine& engine) {
+    const auto ids = open(engine);
+    if (ids.empty())
+      return;
+    const auto id = ids[below(static_cast<std::uint32_t>(ids.size()))];
+    switch (below(8)) {
+    case 0:
+      engine.cancel({id});
+      cancelled_.insert(id);
+      break;
+    case 1:
+      if (const auto group = posted_[id].group; group != 0 && below(4) == 0) {
+        engine.cancel({}, schema::EndCause::CANCELLED, group);
+        for (const auto& [other, what] : posted_)
+          if (what.group == group)
+            cancelled_.insert(other);
+      }
+      break;
+    default:
+      engine.grant(id, 1 + below(10));
+    }
+  }
+
+  void check(test_engine& engine) {
+    std::uint64_t prompts = 0;
+    for (const auto& [id, what] : posted_) {
+      const auto& got = engine.box[id];
+      const auto answer = what.answer(engine.longest);
+      INFO("request " << id);
+      CHECK(got.finals == 1);
+      CHECK_FALSE(got.after_final);
+      if (got.finish == FinishReason::CANCELLED) {
+        CHECK(cancelled_.contains(id));
+        REQUIRE(got.tokens.size() <= answer.size());
+        CHECK(std::equal(got.tokens.begin(), got.tokens.end(), answer.begin()));
+      } else {
+        CHECK(got.tokens == answer);
+      }
+      for (std::size_t i = 0; i < got.positions.size(); ++i)
+        CHECK(got.positions[i] == what.tokens.size() + i);
+      CHECK(got.cached_tokens <= what.prompt());
+      prompts += what.tokens.size();
+    }
+    const auto& counters = *engine.all.counters;
+    CHECK(counters.sequences == 0);
+    CHECK(counters.streams == 0);
+    CHECK(counters.queued == 0);
+    CHECK(counters.prompts == 0);
+    // Only the cache holds pages now.
+    CHECK(engine.reclaimable() == engine.all.kv_blocks);
+  }
+
+  std::mt19937 dice_;
+  engine_options options_;
+  std::vector<ask> waiting_;
+  std::map<request_id, ask> posted_;
+  std::set<request_id> cancelled_;
+};
+
+} // namespace
+
+TEST_CASE("the tokens of a request do not depend on anything else that happens") {
+  for (std::uint32_t seed = 1; seed <= 150; ++seed) {
+    INFO("seed " << seed);
+    life(seed).run();
+  }
+}

@@ -1,0 +1,115 @@
+// More work than pages.
+
+#include "tests/unit/actors/engine/test_engine.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace godwit;
+using namespace godwit::test;
+using schema::FinishReason;
+
+TEST_CASE("requests that together exceed the pool all finish, each with its own tokens") {
+  test_engine engine({.kv_tokens = 256, .cache_share = 0});
+  std::vector<ask> asks;
+  for (request_id id = 1; id <= 10; ++id)
+    asks.push_back({.request = id,
+      .tokens = prompt_of(40, static_cast<std::uint32_t>(id)),
+      .max_tokens = 150,
+      .seed = id});
+  for (const auto& what : asks)
+    engine.post(what);
+  engine.settle();
+  for (const auto& what : asks) {
+    CHECK(engine.box[what.request].tokens == what.answer(engine.longest));
+    CHECK(engine.box[what.request].finals == 1);
+  }
+  CHECK(engine.all.counters->preemptions > 0);
+  CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
+}
+
+TEST_CASE("unused cached blocks go before any stream is thrown out") {
+  test_engine engine({.kv_tokens = 256});
+  for (request_id id = 1; id <= 8; ++id)
+    engine.request(
+      {.request = id, .tokens = prompt_of(100, static_cast<std::uint32_t>(id)), .max_tokens = 30});
+  CHECK(engine.all.counters->preemptions == 0);
+  CHECK(engine.all.counters->evicted_blocks > 0);
+  for (request_id id = 1; id <= 8; ++id)
+    CHECK(engine.box[id].tokens.size() == 30);
+}
+
+TEST_CASE("the youngest is thrown out first") {
+  test_engine engine({.kv_tokens = 128, .cache_share = 0});
+  // Each fits alone, and both start; they cannot both grow to 100 tokens.
+  engine.post({.request = 1, .tokens = prompt_of(30, 1), .max_tokens = 70});
+  engine.post({.request = 2, .tokens = prompt_of(30, 2), .max_tokens = 70});
+  while (engine.box[1].finals == 0)
+    engine.scheduler.run_once();
+  CHECK(engine.all.counters->preemptions == 1);
+  CHECK(engine.box[2].finals == 0);
+  engine.settle();
+  CHECK(engine.box[2].finals == 1);
+}
+
+TEST_CASE("a more urgent request takes the pages of a less urgent one") {
+  test_engine engine({.kv_tokens = 128, .cache_share = 0});
+  const ask patient{.request = 1, .tokens = prompt_of(60, 1), .max_tokens = 60};
+  const ask urgent{.request = 2, .tokens = prompt_of(100, 2), .max_tokens = 10, .priority = 5};
+  engine.post(patient);
+  while (engine.box[1].tokens.size() < 5)
+    engine.scheduler.run_once();
+  engine.post(urgent);
+  while (engine.box[2].finals == 0)
+    engine.scheduler.run_once();
+  CHECK(engine.box[1].finals == 0);
+  engine.settle();
+  CHECK(engine.box[1].tokens == patient.answer(engine.longest));
+  CHECK(engine.box[2].tokens == urgent.answer(engine.longest));
+}
+
+TEST_CASE("a stream that nobody reads does not keep its pages from others for ever") {
+  test_engine engine({.kv_tokens = 128, .cache_share = 0, .stall = std::chrono::milliseconds(0)});
+  const ask silent{.request = 1, .tokens = prompt_of(60, 1), .max_tokens = 60, .credit = 3};
+  const ask active{.request = 2, .tokens = prompt_of(60, 2), .max_tokens = 60};
+  engine.post(silent);
+  engine.settle();
+  engine.post(active);
+  engine.settle();
+  CHECK(engine.box[2].finals == 1);
+  CHECK(engine.box[1].tokens.size() == 3);
+  engine.grant(1, 100);
+  engine.settle();
+  CHECK(engine.box[1].tokens == silent.answer(engine.longest));
+}
+
+TEST_CASE("a prompt that waits for pages starts when a cancel frees them") {
+  test_engine engine({.kv_tokens = 128, .cache_share = 0, .stall = std::chrono::hours(1)});
+  engine.post({.request = 1, .tokens = prompt_of(100, 1), .max_tokens = 20, .credit = 3});
+  engine.settle();
+  const ask second{.request = 2, .tokens = prompt_of(100, 2), .max_tokens = 5};
+  engine.post(second);
+  engine.settle();
+  CHECK(engine.box[2].tokens.empty());
+  const auto steps = engine.log->steps;
+  engine.settle();
+  CHECK(engine.log->steps == steps);
+  engine.cancel({1});
+  engine.settle();
+  CHECK(engine.box[2].tokens == second.answer(engine.longest));
+}
+
+TEST_CASE("a sequence that grows beyond the whole pool ends with length") {
+  test_engine engine({.kv_tokens = 128});
+  engine.request({.request = 1, .tokens = prompt_of(50, 1), .max_tokens = 400});
+  CHECK(engine.box[1].finish == FinishReason::LENGTH);
+  CHECK(engine.box[1].tokens.size() == 128 - 50);
+}
+
+TEST_CASE("what was thrown out is counted as cached only if it was never computed for its first token") {
+  test_engine engine({.kv_tokens = 128});
+  engine.post({.request = 1, .tokens = prompt_of(30, 1), .max_tokens = 70});
+  engine.post({.request = 2, .tokens = prompt_of(30, 2), .max_tokens = 70});
+  engine.settle();
+  CHECK(engine.all.counters->preemptions > 0);
+  CHECK(engine.box[2].cached_tokens == 0);
+}
