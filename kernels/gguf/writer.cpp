@@ -1,10 +1,14 @@
 #include "kernels/gguf/writer.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace godwit::gguf {
 namespace {
 
 void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
-  to.insert(to.end(), bytes.begin(), bytes.end());
+  // Byte by byte: g++ 12 sees an overflow in an insertion of the range that is not there.
+  std::ranges::copy(bytes, std::back_inserter(to));
 }
 
 template <class T>

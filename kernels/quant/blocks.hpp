@@ -90,9 +90,9 @@ struct k_scale {
 /// the others have four bits in the halves of byte s + 4 and two in the high bits of bytes s - 4 and s.
 constexpr k_scale unpack_k_scale(const std::uint8_t (&scales)[12], int s) {
   if (s < 4)
-    return {static_cast<std::uint8_t>(scales[s] & 63U), static_cast<std::uint8_t>(scales[s + 4] & 63U)};
-  return {static_cast<std::uint8_t>((scales[s + 4] & 15U) | (scales[s - 4] >> 6U << 4U)),
-    static_cast<std::uint8_t>(scales[s + 4] >> 4U | (scales[s] >> 6U << 4U))};
+    return {static_cast<std::uint8_t>(scales[s] & 63), static_cast<std::uint8_t>(scales[s + 4] & 63)};
+  return {static_cast<std::uint8_t>((scales[s + 4] & 15) | (scales[s - 4] >> 6 << 4)),
+    static_cast<std::uint8_t>((scales[s + 4] >> 4) | (scales[s] >> 6 << 4))};
 }
 
 } // namespace godwit

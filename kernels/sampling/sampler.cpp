@@ -5,6 +5,7 @@
 #include "messages/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -27,8 +28,19 @@ bool before(const candidate& a, const candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-std::size_t greatest_index(std::span<const float> logits) {
-  return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
+/// The greatest of tamed logits. Lanes, so that it becomes vector code; the greatest does not depend on them.
+float greatest_of(std::span<const float> logits) {
+  constexpr std::size_t lanes = 16;
+  std::array<float, lanes> most;
+  most.fill(-infinity);
+  std::size_t i = 0;
+  for (; i + lanes <= logits.size(); i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      most[lane] = logits[i + lane] > most[lane] ? logits[i + lane] : most[lane];
+  float greatest = *std::ranges::max_element(most);
+  for (; i < logits.size(); ++i)
+    greatest = std::max(greatest, logits[i]);
+  return greatest;
 }
 
 /// Sorts the first `count` of [from, end) into their places.
@@ -94,7 +106,7 @@ void report(
   auto& tame = scratch.logits;
   tame.resize(logits.size());
   std::ranges::transform(logits, tame.begin(), tamed);
-  const float greatest = tame[greatest_index(tame)];
+  const float greatest = greatest_of(tame);
   if (greatest == -infinity) {
     out.logprob = least_logprob;
     for (token_id token = 0; token < std::min<std::size_t>(settings.top_logprobs, logits.size()); ++token)
@@ -128,17 +140,6 @@ void report(
     out.top.emplace_back(candidates[i].token, logprob_of(candidates[i].logit));
 }
 
-double sum_of_weights(const std::vector<candidate>& candidates) {
-  double sum = 0;
-  for (const auto& each : candidates)
-    sum += static_cast<double>(each.weight);
-  return sum;
-}
-
-void sort_by_id(std::vector<candidate>& candidates) {
-  std::ranges::sort(candidates, {}, &candidate::token);
-}
-
 /// Step 8. @param whole the sum of all weights by ascending id @returns with the kept ones in the order of
 /// logits
 void keep_top_p(std::vector<candidate>& candidates, float top_p, double whole) {
@@ -162,42 +163,102 @@ void keep_top_p(std::vector<candidate>& candidates, float top_p, double whole) {
   candidates.resize(kept);
 }
 
+/// Step 7: the first `k` logits in their order. @pre k < logits.size()
+void take_top_k(std::span<const float> logits, std::size_t k, std::vector<candidate>& out) {
+  out.clear();
+  const auto at = [&](std::size_t i) { return candidate{logits[i], static_cast<token_id>(i), 0}; };
+  if (k > 1024) {
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      out.push_back(at(i));
+    sort_first(out, 0, k);
+    out.resize(k);
+    return;
+  }
+  // A heap of the k best so far, the worst of them in front.
+  for (std::size_t i = 0; i < k; ++i)
+    out.push_back(at(i));
+  std::ranges::make_heap(out, before);
+  for (std::size_t i = k; i < logits.size(); ++i)
+    if (logits[i] > out.front().logit) { // an equal one has a higher id, and so comes after
+      std::ranges::pop_heap(out, before);
+      out.back() = at(i);
+      std::ranges::push_heap(out, before);
+    }
+}
+
+/// Fills `out` with what may pass top_p: tokens so unlikely that all of them together are less than what it
+/// cuts off are left out. Half of that, so that no rounding decides.
+void take_likely(const sampler_scratch& scratch, float top_p, double whole, std::vector<candidate>& out) {
+  const double share =
+    (1.0 - static_cast<double>(top_p)) * whole / static_cast<double>(scratch.weights.size());
+  const auto least = static_cast<float>(share / 2);
+  out.clear();
+  for (std::size_t i = 0; i < scratch.weights.size(); ++i)
+    if (scratch.weights[i] > least)
+      out.push_back({scratch.logits[i], static_cast<token_id>(i), scratch.weights[i]});
+}
+
+/// Step 10 over tokens by ascending id. @param weight_of gives the weight of an element of `tokens`, 0 if it
+/// was filtered out @returns the index of the chosen element
+template <class Tokens, class WeightOf>
+std::size_t walk(const Tokens& tokens, double random, WeightOf weight_of) {
+  double whole = 0;
+  for (const auto& each : tokens)
+    whole += static_cast<double>(weight_of(each));
+  const double target = random * whole;
+  double sum = 0;
+  std::size_t last = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const float weight = weight_of(tokens[i]);
+    sum += static_cast<double>(weight);
+    if (sum > target)
+      return i;
+    last = weight > 0 ? i : last;
+  }
+  return last;
+}
+
 /// Steps 6 to 10 for a temperature above 0. @param greatest of the logits, finite
 token_id draw(const sampling_settings& settings, float greatest, double random, sampler_scratch& scratch) {
   const auto& logits = scratch.logits;
   auto& weights = scratch.weights;
-  weights.resize(logits.size());
-  for (std::size_t i = 0; i < logits.size(); ++i)
-    weights[i] = exp_nonpositive((logits[i] - greatest) / settings.temperature);
-
   auto& candidates = scratch.candidates;
-  candidates.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i)
-    if (weights[i] > 0)
-      candidates.push_back({logits[i], static_cast<token_id>(i), weights[i]});
+  const auto weight_of = [&](float logit) {
+    return exp_nonpositive((logit - greatest) / settings.temperature);
+  };
+  const auto by_id = [&] { std::ranges::sort(candidates, {}, &candidate::token); };
 
-  if (settings.top_k > 0 && settings.top_k < candidates.size()) {
-    sort_first(candidates, 0, settings.top_k);
-    candidates.resize(settings.top_k);
-    sort_by_id(candidates);
+  const bool few = settings.top_k > 0 && settings.top_k < logits.size();
+  if (few) {
+    take_top_k(logits, settings.top_k, candidates);
+    by_id();
+    for (auto& each : candidates)
+      each.weight = weight_of(each.logit);
+  } else {
+    weights.resize(logits.size());
+    std::ranges::transform(logits, weights.begin(), weight_of);
   }
-  if (settings.top_p < 1.0F) {
-    keep_top_p(candidates, settings.top_p, sum_of_weights(candidates));
-    sort_by_id(candidates);
-  }
-  if (settings.min_p > 0.0F) // the greatest weight is 1
-    std::erase_if(candidates, [&](const candidate& each) { return each.weight < settings.min_p; });
 
   // The token of the greatest logit has weight 1 and passes every filter.
-  GODWIT_CHECK(!candidates.empty());
-  const double target = random * sum_of_weights(candidates);
-  double sum = 0;
-  for (const auto& each : candidates) {
-    sum += static_cast<double>(each.weight);
-    if (sum > target)
-      return each.token;
+  const auto unless_min_p = [&](float weight) { return weight >= settings.min_p ? weight : 0; };
+  if (!few && !(settings.top_p < 1.0F))
+    return static_cast<token_id>(walk(weights, random, unless_min_p));
+
+  if (settings.top_p < 1.0F) {
+    double whole = 0;
+    if (few)
+      for (const auto& each : candidates)
+        whole += static_cast<double>(each.weight);
+    else
+      for (const auto weight : weights)
+        whole += static_cast<double>(weight);
+    if (!few)
+      take_likely(scratch, settings.top_p, whole, candidates);
+    keep_top_p(candidates, settings.top_p, whole);
+    by_id();
   }
-  return candidates.back().token;
+  return candidates[walk(candidates, random, [&](const candidate& c) { return unless_min_p(c.weight); })]
+    .token;
 }
 
 } // namespace
@@ -207,10 +268,9 @@ sampled sample(std::span<const float> logits, const sampling_settings& settings,
   GODWIT_CHECK(!logits.empty());
   adjust(logits, settings, context, prompt_length, scratch);
   sampled out;
-  const auto best = greatest_index(scratch.logits);
-  const float greatest = scratch.logits[best];
+  const float greatest = greatest_of(scratch.logits);
   if (settings.temperature == 0 || greatest == -infinity)
-    out.token = static_cast<token_id>(best);
+    out.token = static_cast<token_id>(std::ranges::find(scratch.logits, greatest) - scratch.logits.begin());
   else
     out.token = draw(settings, greatest, uniform_at(settings.seed, position), scratch);
   if (settings.logprobs || settings.top_logprobs > 0)

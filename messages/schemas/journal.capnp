@@ -93,6 +93,7 @@ struct TurnEnded {
   errorMessage @4 :Text;
   text @5 :Text;                     # the answer's text that was held back until its end was certain
   errorReason @6 :Text;              # the API's word for the error, if it has one
+  position @7 :UInt32;               # the length of the turn's sequence
 }
 
 struct Forked {

@@ -32,6 +32,7 @@ struct ChatMessage {
 struct RenderRequest {
   messages @0 :List(ChatMessage);
   addGenerationPrompt @1 :Bool = true;
+  textOnly @2 :Bool;        # the answer needs no ids
 }
 
 struct RenderedChat {

@@ -81,7 +81,7 @@ void commit_queue::write_loop() {
       commit_sample sample{
         .requests = 0, .records = 0, .bytes = 0, .write = end - begin, .oldest = end - oldest};
       for (std::size_t i = 0; i < batch.size(); ++i)
-        if (verdicts[i]) {
+        if (verdicts[i] && batch[i]->what != write_request::change::nothing) {
           ++sample.requests;
           sample.records += batch[i]->records.size();
           sample.bytes += batch[i]->bytes;

@@ -15,7 +15,8 @@ namespace godwit {
 
 /// A change of one session's journal.
 struct write_request {
-  enum class change { append, open, claim, erase };
+  /// `nothing` only makes the store look whether it can write again.
+  enum class change { nothing, append, open, claim, erase };
 
   change what = change::append;
   session_id session;

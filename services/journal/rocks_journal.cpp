@@ -22,11 +22,15 @@ class batch_builder {
 
   /// @returns the head after the request
   result<journal_head> add(const write_request& request) {
+    using enum write_request::change;
+    if (request.what == nothing)
+      return journal_head();
     auto before = head(request.session);
     if (!before)
       return fail(before);
-    using enum write_request::change;
     switch (request.what) {
+    case nothing:
+      break;
     case open:
       return before->has_value() ? session_exists() : open_session(request);
     case append:
@@ -109,7 +113,7 @@ result<std::unique_ptr<rocks_journal>> rocks_journal::create(rocks_journal_optio
   std::filesystem::create_directory(options.folder, code);
   if (code)
     return fail(errc::io, "the journal's directory cannot be made: " + code.message());
-  auto store = rocks_store::open(options, true);
+  auto store = rocks_store::open(options, rocks_store::mode::normal);
   if (!store)
     return fail(store);
   return std::unique_ptr<rocks_journal>(new rocks_journal(std::move(options), std::move(*store)));
@@ -126,12 +130,15 @@ rocks_journal::~rocks_journal() = default;
 // Readers.
 
 result<std::shared_ptr<rocks_store>> rocks_journal::store_for(const session_id& session) {
-  const std::lock_guard lock(mutex_);
-  if (quarantined_.contains(session))
-    return session_quarantined();
-  if (unsure_.contains(session) || store_ == nullptr)
-    return fail(errc::io, "the disk refused the last write; the end of the journal is not known yet");
-  return store_;
+  {
+    const std::lock_guard lock(mutex_);
+    if (quarantined_.contains(session))
+      return session_quarantined();
+    if (store_ != nullptr && !unsure_.contains(session))
+      return store_;
+  }
+  nudge();
+  return fail(errc::io, "the disk refused the last write; the end of the journal is not known yet");
 }
 
 error rocks_journal::judge(const session_id& session, const error& failure) {
@@ -262,6 +269,14 @@ result<journal_head> rocks_journal::wait_for(write_request request) {
   return future.get();
 }
 
+void rocks_journal::nudge() {
+  if (nudged_.exchange(true))
+    return;
+  write_request request;
+  request.what = write_request::change::nothing;
+  queue_.push(std::move(request), [this](const auto&) { nudged_ = false; });
+}
+
 // The writing thread.
 
 std::vector<result<journal_head>> rocks_journal::write(const std::vector<const write_request*>& batch) {
@@ -298,6 +313,8 @@ std::vector<result<journal_head>> rocks_journal::write(const std::vector<const w
     ++counters_.syncs;
   }
   for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i]->what == write_request::change::nothing)
+      continue;
     if (!verdicts[i]) {
       const auto code = verdicts[i].error().code;
       counters_.fenced += code == errc::stale_epoch || code == errc::stale_sequence ? 1U : 0U;
@@ -324,7 +341,6 @@ void rocks_journal::failed(
     // on, once nothing tries to merge it any more.
     failure_ = {errc::io, "the disk refused", "", ""};
     counters_.compaction_off = true;
-    reopen_ = true;
   }
   pause_ = options_.first_retry;
   next_attempt_ = std::chrono::steady_clock::now() + pause_;
@@ -336,24 +352,13 @@ void rocks_journal::failed(
 bool rocks_journal::recover() {
   if (!counters_.failed)
     return true;
-  const auto now = std::chrono::steady_clock::now();
-  if (now < next_attempt_)
+  if (std::chrono::steady_clock::now() < next_attempt_)
     return false;
-  bool back = false;
-  if (!reopen_ && store_ != nullptr) {
-    const auto status = store_->resume();
-    back = status.ok();
-    // While the disk is full RocksDB waits for space; after other errors it wants to be opened anew.
-    reopen_ = !back && !status.IsNoSpace();
-  }
-  if (!back && reopen_)
-    back = reopen();
-  if (!back) {
+  if (!reopen()) {
     pause_ = std::min(2 * pause_, options_.last_retry);
     next_attempt_ = std::chrono::steady_clock::now() + pause_;
     return false;
   }
-  reopen_ = false;
   counters_.failed = false;
   ++counters_.recoveries;
   warn("the journal can write again");
@@ -363,6 +368,9 @@ bool rocks_journal::recover() {
 }
 
 bool rocks_journal::reopen() {
+  // While the disk refuses, the old store goes on serving reads.
+  if (!rocks_store::disk_takes_writes(options_))
+    return false;
   std::shared_ptr<rocks_store> old;
   {
     const std::lock_guard lock(mutex_);
@@ -378,14 +386,18 @@ bool rocks_journal::reopen() {
     return false;
   }
   old.reset();
-  auto fresh = rocks_store::open(options_, !counters_.compaction_off);
-  if (!fresh) {
+  auto mode = counters_.compaction_off ? rocks_store::mode::without_compaction : rocks_store::mode::normal;
+  auto fresh = rocks_store::open(options_, mode);
+  const bool back = fresh.has_value();
+  if (!back) {
     warn(fresh.error().message);
-    return false;
+    fresh = rocks_store::open(options_, rocks_store::mode::read_only);
+    if (!fresh)
+      return false;
   }
   const std::lock_guard lock(mutex_);
   store_ = std::move(*fresh);
-  return true;
+  return back;
 }
 
 void rocks_journal::warn(std::string_view text) const {

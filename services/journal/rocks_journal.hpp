@@ -4,6 +4,7 @@
 #include "services/journal/commit_queue.hpp"
 #include "services/journal/metrics.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -40,9 +41,9 @@ struct rocks_journal_options {
 ///
 /// All changes go through one thread (commit_queue), which therefore needs no locks to check fences; readers
 /// use the caller's thread and see only what is durable. When the disk refuses a write, appends are answered
-/// with `io` or `resource_exhausted`, and the store is brought back, with growing pauses between attempts, as
-/// soon as it takes writes again. Until then the end of the sessions in the failed batch is unknown: their
-/// heads and records answer `io` too.
+/// with `io` or `resource_exhausted`; reading goes on. With growing pauses the next calls try whether the
+/// disk takes writes again, and open the store anew. Until then the end of the sessions in the failed batch
+/// is unknown: their heads and records answer `io` too.
 class rocks_journal final : public journal {
  public:
   /// @returns `io`, `permission`, `resource_exhausted`, `conflict` when another process has it open,
@@ -72,6 +73,8 @@ class rocks_journal final : public journal {
   /// Remembers damage: what comes back is what the caller is told.
   error judge(const session_id& session, const error& failure);
   result<journal_head> wait_for(write_request request);
+  /// Makes the writing thread look whether the disk is back.
+  void nudge();
 
   // The writing thread.
   std::vector<result<journal_head>> write(const std::vector<const write_request*>& batch);
@@ -88,9 +91,10 @@ class rocks_journal final : public journal {
   std::set<session_id> quarantined_;
   std::set<session_id> unsure_; ///< sessions of a failed batch, until the store is back
 
+  std::atomic<bool> nudged_{false}; ///< one such request waits already
+
   // Of the writing thread alone.
   error failure_;
-  bool reopen_ = false;
   std::chrono::milliseconds pause_{0};
   std::chrono::steady_clock::time_point next_attempt_;
 

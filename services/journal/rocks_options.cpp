@@ -60,6 +60,8 @@ rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) 
   // Bounds the log, hence the time that a start takes to replay it.
   db.max_total_wal_size = 4 * options.write_buffer_bytes;
 
+  // The way back after an error is ours.
+  db.max_bgerror_resume_count = 0;
   db.max_open_files = 256;
   db.max_file_opening_threads = 1;
   db.max_background_jobs = 2;
@@ -73,7 +75,7 @@ rocksdb::ColumnFamilyOptions rocks_family_options(
   std::size_t write_buffer_bytes, bool compaction, const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions family;
   family.write_buffer_size = write_buffer_bytes;
-  family.max_write_buffer_number = 2;
+  family.max_write_buffer_number = 3;
   family.compression = rocksdb::kLZ4Compression;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;

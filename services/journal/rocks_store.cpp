@@ -67,8 +67,7 @@ error to_error(const rocksdb::Status& status) {
   return {errc::io, "the disk refused", "", ""};
 }
 
-result<std::unique_ptr<rocks_store>> rocks_store::open(
-  const rocks_journal_options& options, bool compaction) {
+result<std::unique_ptr<rocks_store>> rocks_store::open(const rocks_journal_options& options, mode how) {
   const auto database = rocks_database_options(options);
   const auto cache = rocksdb::NewLRUCache(block_cache_bytes, 2);
   const auto folder = options.folder.string();
@@ -76,6 +75,7 @@ result<std::unique_ptr<rocks_store>> rocks_store::open(
   if (auto good = check_families(database, folder, names); !good)
     return fail(good);
 
+  const bool compaction = how == mode::normal;
   const auto small = std::max(options.write_buffer_bytes / 4, std::size_t{64} << 10);
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{
     {names[0], rocks_family_options(small, compaction, cache)},
@@ -84,13 +84,16 @@ result<std::unique_ptr<rocks_store>> rocks_store::open(
   std::unique_ptr<rocks_store> store(new rocks_store(options.queue.deadline));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
-  if (const auto status = rocksdb::DB::Open(database, folder, families, &handles, &db); !status.ok())
+  const auto status = how == mode::read_only
+                        ? rocksdb::DB::OpenForReadOnly(database, folder, families, &handles, &db)
+                        : rocksdb::DB::Open(database, folder, families, &handles, &db);
+  if (!status.ok())
     return tl::unexpected<error>(open_error(status));
   store->db_.reset(db);
   store->meta_ = handles[0];
   store->records_ = handles[1];
   store->heads_ = handles[2];
-  if (auto good = store->check_format(); !good)
+  if (auto good = store->check_format(how); !good)
     return fail(good);
   return store;
 }
@@ -103,10 +106,12 @@ rocks_store::~rocks_store() {
   static_cast<void>(db_->Close());
 }
 
-result<void> rocks_store::check_format() {
+result<void> rocks_store::check_format(mode how) {
   std::string text;
   const auto status = db_->Get(reading(), meta_, format_key, &text);
   if (status.IsNotFound()) {
+    if (how == mode::read_only)
+      return {};
     rocksdb::WriteBatch batch;
     batch.Put(meta_, format_key, std::to_string(journal_codec::format_version));
     if (const auto written = write(batch); !written.ok())
@@ -224,8 +229,18 @@ rocksdb::Status rocks_store::write(rocksdb::WriteBatch& batch) {
   return db_->Write(options, &batch);
 }
 
-rocksdb::Status rocks_store::resume() {
-  return db_->Resume();
+bool rocks_store::disk_takes_writes(const rocks_journal_options& options) {
+  // About as much as opening writes: what is left in the log goes to a table.
+  const std::string content(options.write_buffer_bytes / 2, '\0');
+  auto* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
+  const auto name = (options.folder / "probe").string();
+  std::unique_ptr<rocksdb::WritableFile> file;
+  bool good = env->NewWritableFile(name, &file, {}).ok();
+  good = good && file->Append(content).ok() && file->Sync().ok();
+  good = good && file->Close().ok();
+  file.reset();
+  static_cast<void>(env->DeleteFile(name));
+  return good;
 }
 
 } // namespace godwit

@@ -16,8 +16,15 @@ error to_error(const rocksdb::Status& status);
 /// fences. Thread-safe as RocksDB is.
 class rocks_store {
  public:
-  /// @param compaction false leaves damaged tables alone
-  static result<std::unique_ptr<rocks_store>> open(const rocks_journal_options& options, bool compaction);
+  enum class mode {
+    normal,
+    without_compaction, ///< tables are only added: damaged ones are left alone
+    read_only,          ///< nothing is written, also not what is left in the log
+  };
+
+  static result<std::unique_ptr<rocks_store>> open(const rocks_journal_options& options, mode how);
+  /// Whether a file can be written and synced in the journal's folder.
+  static bool disk_takes_writes(const rocks_journal_options& options);
   ~rocks_store();
 
   rocks_store(const rocks_store&) = delete;
@@ -40,16 +47,15 @@ class rocks_store {
     const journal_record& record) const;
   void erase(rocksdb::WriteBatch& batch, const session_id& session) const;
 
-  /// All of a batch or nothing; durable when it returns.
+  /// All of a batch or nothing; durable when it returns. After a failure nothing may be written any more:
+  /// RocksDB's own way back (Resume) goes on with the log file that failed, which its builds with assertions
+  /// (Debian's) answer with an abort.
   rocksdb::Status write(rocksdb::WriteBatch& batch);
-
-  /// Asks RocksDB to take writes again after an error.
-  rocksdb::Status resume();
 
  private:
   rocks_store(std::chrono::milliseconds deadline) : deadline_(deadline) {}
 
-  result<void> check_format();
+  result<void> check_format(mode how);
   rocksdb::ReadOptions reading() const;
 
   std::chrono::milliseconds deadline_; ///< for reads

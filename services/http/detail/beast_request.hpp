@@ -10,9 +10,10 @@
 #include "services/http/text.hpp"
 
 #include <boost/beast/core/buffers_range.hpp>
-#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,0 +1,168 @@
+#include "actors/node/node.hpp"
+
+#include "actors/node/members.hpp"
+#include "messages/actor_error.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+struct node_state {
+  static inline const char* name = "node";
+  node_config config;
+  members<common_actor> parts;
+  bool draining = false;
+  std::string failure; ///< a part that cannot be kept running, and why
+};
+
+using self_pointer = node_actor::stateful_pointer<node_state>;
+
+/// What the parts answered, in their order.
+struct roll_call {
+  std::vector<letter<schema::ActorStatus>> answers;
+  std::size_t open = 0;
+  std::function<void(std::vector<letter<schema::ActorStatus>>)> done;
+
+  void arrived(std::size_t place, letter<schema::ActorStatus> status) {
+    answers[place] = std::move(status);
+    if (--open == 0)
+      done(std::move(answers));
+  }
+};
+
+letter<schema::ActorStatus> status_of(
+  const std::string& name, const std::string& state, const std::string& reason) {
+  return letter<schema::ActorStatus>::make([&](schema::ActorStatus::Builder b) {
+    b.setName(name);
+    b.setState(state);
+    b.setReason(reason);
+  });
+}
+
+/// A part's own words under the name by which it joined.
+letter<schema::ActorStatus> renamed(const std::string& name, schema::ActorStatus::Reader status) {
+  return letter<schema::ActorStatus>::make([&](schema::ActorStatus::Builder b) {
+    b.setName(name);
+    b.setState(status.getState());
+    b.setReason(status.getReason());
+    b.setGauges(status.getGauges());
+  });
+}
+
+void ask_all(self_pointer self, std::function<void(std::vector<letter<schema::ActorStatus>>)> done) {
+  const auto& parts = self->state.parts.all();
+  if (parts.empty())
+    return done({});
+  auto roll = std::make_shared<roll_call>();
+  roll->answers.resize(parts.size());
+  roll->open = parts.size();
+  roll->done = std::move(done);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    self->request(parts[i].handle, self->state.config.status_timeout, status_atom::value)
+      .then([roll, i, name = parts[i].name](
+              const letter<schema::ActorStatus>& status) { roll->arrived(i, renamed(name, status.read())); },
+        [roll, i, name = parts[i].name](const caf::error& why) {
+          const bool gone = from_caf_error(why).code == errc::peer_lost;
+          roll->arrived(i, status_of(name, gone ? "stopped" : "unresponsive", "it does not answer"));
+        });
+}
+
+node_health health(self_pointer self, const std::vector<letter<schema::ActorStatus>>& parts) {
+  node_health out;
+  for (const auto& part : parts)
+    out.add(part.read().getName().cStr(), part.read().getState().cStr(), part.read().getReason().cStr());
+  if (self->state.draining)
+    out.state = "draining";
+  if (!self->state.failure.empty()) {
+    out.state = "failed";
+    out.reason = self->state.failure + (out.reason.empty() ? "" : "; ") + out.reason;
+  }
+  return out;
+}
+
+letter<schema::NodeStatus> info_of(self_pointer self, const std::vector<letter<schema::ActorStatus>>& parts) {
+  return letter<schema::NodeStatus>::make([&](schema::NodeStatus::Builder b) {
+    const auto& config = self->state.config;
+    b.setName(config.name.value);
+    b.setIncarnation(config.incarnation);
+    b.setState(health(self, parts).state);
+    auto roles = b.initRoles(static_cast<unsigned>(config.roles.size()));
+    for (unsigned i = 0; i < config.roles.size(); ++i)
+      roles.set(i, config.roles[i]);
+    b.setModel(config.model);
+    auto actors = b.initActors(static_cast<unsigned>(parts.size()));
+    for (unsigned i = 0; i < parts.size(); ++i)
+      actors.setWithCaveats(i, parts[i].read());
+    b.setStartedAt(config.started_at);
+  });
+}
+
+/// Drains the parts from the one that came last to the first, each when the one before it is done.
+void drain_next(self_pointer self, std::size_t left, std::uint32_t remaining,
+  const caf::typed_response_promise<letter<schema::Drained>>& promise) {
+  const auto& parts = self->state.parts.all();
+  if (left == 0) {
+    auto answer = promise;
+    answer.deliver(
+      letter<schema::Drained>::make([&](schema::Drained::Builder b) { b.setRemaining(remaining); }));
+    return;
+  }
+  self->request(parts[left - 1].handle, self->state.config.drain_timeout, drain_atom::value)
+    .then(
+      [self, left, remaining, promise](const letter<schema::Drained>& drained) {
+        drain_next(self, left - 1, remaining + drained.read().getRemaining(), promise);
+      },
+      [self, left, remaining, promise](const caf::error& why) {
+        const bool late = from_caf_error(why).code == errc::deadline;
+        drain_next(self, left - 1, remaining + (late ? 1 : 0), promise);
+      });
+}
+
+node_actor::behavior_type node(self_pointer self, node_config config) {
+  self->state.config = std::move(config);
+  return {
+    [self](info_atom) -> caf::result<letter<schema::NodeStatus>> {
+      auto promise = self->make_response_promise<letter<schema::NodeStatus>>();
+      ask_all(self, [self, promise](const auto& parts) mutable { promise.deliver(info_of(self, parts)); });
+      return promise;
+    },
+    [self](join_atom, std::string& name, common_actor& part) {
+      self->state.parts.join(std::move(name), std::move(part));
+    },
+    [self](escalate_atom, const std::string& name, const std::string& why) {
+      self->state.failure = name + " cannot be kept running: " + why;
+    },
+    [self](status_atom) -> caf::result<letter<schema::ActorStatus>> {
+      auto promise = self->make_response_promise<letter<schema::ActorStatus>>();
+      ask_all(self, [self, promise](const auto& parts) mutable {
+        const auto whole = health(self, parts);
+        promise.deliver(status_of("node", whole.state, whole.reason));
+      });
+      return promise;
+    },
+    [self](drain_atom) -> caf::result<letter<schema::Drained>> {
+      auto promise = self->make_response_promise<letter<schema::Drained>>();
+      self->state.draining = true;
+      drain_next(self, self->state.parts.all().size(), 0, promise);
+      return promise;
+    },
+    [self](stop_atom) { self->quit(); },
+  };
+}
+
+} // namespace
+
+node_actor spawn_node(caf::actor_system& system, node_config config) {
+  return system.spawn(node, std::move(config));
+}
+
+} // namespace godwit

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "actors/session/event_maker.hpp"
+#include "actors/session/journal.hpp"
+#include "actors/session/session_event.hpp"
+#include "messages/ids.hpp"
+#include "messages/result.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace godwit {
+
+/// Past events of a session, made again from its journal. Nothing of them is kept in memory but a few marks:
+/// copies of the small state that events are made with, from which a reader starts near its place.
+class event_history {
+ public:
+  /// @param page records read at once
+  event_history(session_id session, std::shared_ptr<journal> records, std::size_t page)
+    : session_(std::move(session)), records_(std::move(records)), page_(page) {}
+
+  /// To be told of the state behind each record, in order; keeps one now and then.
+  void passed(const event_maker& order);
+
+  /// Where a reader stands that has read up to and with the event at `after`.
+  struct place {
+    event_maker order;                 ///< behind the last record that was read
+    std::vector<session_event> events; ///< of that record, behind `after`
+  };
+  /// @returns the journal's errors
+  result<place> seek(event_place after) const;
+
+  /// The events of the next records, at most a page of them, up to the record `last`. Moves `order` behind
+  /// them.
+  result<std::vector<session_event>> next(event_maker& order, sequence_number last) const;
+
+  std::size_t marks() const { return marks_.size(); }
+
+ private:
+  static constexpr std::size_t most_marks = 64;
+
+  session_id session_;
+  std::shared_ptr<journal> records_;
+  std::size_t page_;
+  sequence_number stride_ = 256; ///< records from mark to mark; doubles when there are too many
+  std::vector<event_maker> marks_;
+};
+
+} // namespace godwit

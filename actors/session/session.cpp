@@ -1,0 +1,391 @@
+#include "actors/session/session.hpp"
+
+#include "actors/session/event_history.hpp"
+#include "actors/session/event_streams.hpp"
+#include "actors/session/fork.hpp"
+#include "actors/session/prompt_maker.hpp"
+#include "actors/session/session_core.hpp"
+#include "actors/session/session_views.hpp"
+#include "messages/actor_error.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/system_messages.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+/// The journal's answer on its way from the journal's thread.
+struct append_done {
+  result<sequence_number> outcome;
+};
+
+} // namespace
+
+} // namespace godwit
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::append_done)
+
+namespace godwit {
+
+namespace {
+
+/// What a session answers to itself, beside its public interface.
+using inner_actor = session_actor::extend<
+  // An append is done.
+  caf::reacts_to<append_done>,
+  // The time for which a tick was asked for; one that is not the last asked for is ignored.
+  caf::reacts_to<tick_atom, std::int64_t>>;
+
+constexpr auto never = std::numeric_limits<std::int64_t>::max();
+/// Records that a stream which has fallen behind reads at once.
+constexpr std::size_t history_page = 64;
+
+class session_shell;
+
+struct session_actor_state {
+  static inline const char* name = "session";
+  std::unique_ptr<session_shell> shell;
+};
+
+using self_pointer = inner_actor::stateful_pointer<session_actor_state>;
+
+session_core_config core_config(const session_config& config) {
+  return {config.records, config.model, {config.node, config.incarnation, config.model.fingerprint},
+    config.time, config.next_request, config.limits};
+}
+
+/// Joins a session's core to the actors around it.
+class session_shell final : public session_ports {
+ public:
+  session_shell(self_pointer self, session_id session, std::shared_ptr<const session_config> config)
+    : self_(self), config_(std::move(config)), core_(session, core_config(*config_), *this),
+      history_(session, config_->records, history_page),
+      streams_(core_.machine(), history_, config_->limits.subscriptions,
+        [this](
+          std::uint64_t number, letter<schema::EventBatch> batch) { deliver(number, std::move(batch)); }) {}
+
+  void begin() {
+    if (auto revived = core_.revive(); !revived) {
+      broken_ = revived.error();
+      report(*broken_);
+      // The next one who asks tries again with a new actor.
+      self_->delayed_send(self_, std::chrono::seconds(1), stop_atom::value);
+      return;
+    }
+    core_.start();
+  }
+
+  /// Why the session cannot be used at all.
+  const std::optional<error>& broken() const { return broken_; }
+  session_core& core() { return core_; }
+
+  result<letter<schema::SessionInfo>> info() const {
+    if (!broken_)
+      return session_info(core_.machine());
+    if (broken_->code != errc::quarantined && broken_->code != errc::corrupt
+        && broken_->code != errc::unsupported)
+      return tl::unexpected<error>(*broken_);
+    return letter<schema::SessionInfo>::make([&](schema::SessionInfo::Builder b) {
+      b.setId(core_.machine().id().value);
+      b.setStatus("quarantined");
+    });
+  }
+
+  result<letter<schema::Subscribed>> subscribe(
+    const letter<schema::SubscribeRequest>& request, const event_sink_actor& sink) {
+    const auto number = streams_.open(request.read());
+    if (!number)
+      return fail(number);
+    sinks_.emplace(*number, sink);
+    self_->monitor(sink);
+    opened_.push_back(*number);
+    return letter<schema::Subscribed>::make(
+      [&](schema::Subscribed::Builder b) { b.setSubscription(*number); });
+  }
+  /// Sends what opened streams begin with: behind the answer to their opening.
+  void feed_opened() {
+    for (const auto number : std::exchange(opened_, {}))
+      streams_.feed(number);
+  }
+  void grant(schema::EventCredit::Reader credit) {
+    streams_.grant(credit.getSubscription(), credit.getEvents());
+  }
+  void drop(std::uint64_t subscription, bool client_left) {
+    forget(subscription);
+    if (const auto turn = streams_.drop(subscription, client_left); turn != 0)
+      core_.cancel(turn, schema::EndCause::CLIENT_LEFT, [](const result<letter<schema::TurnState>>&) {});
+  }
+  void sink_down(const caf::actor_addr& address) {
+    // Only Unsubscribe says that a client has left: a gateway may go for its own reasons.
+    while (true) {
+      const auto found = std::find_if(
+        sinks_.begin(), sinks_.end(), [&](const auto& entry) { return entry.second.address() == address; });
+      if (found == sinks_.end())
+        return;
+      drop(found->first, false);
+    }
+  }
+
+  result<letter<schema::SessionInfo>> fork(schema::ForkRequest::Reader request) {
+    if (core_.draining())
+      return fail(errc::draining, "this node is shutting down and opens no sessions");
+    const std::string at = request.getAt().cStr();
+    return fork_session(*config_->records, core_.machine(), at,
+      {new_session_id(config_->random), {config_->node, config_->incarnation, config_->model.fingerprint},
+        config_->time->wall_ms(), config_->model.text, config_->limits.fork_records,
+        config_->limits.read_page});
+  }
+
+  bool quiet() const { return broken_ || (core_.quiet() && streams_.size() == 0); }
+
+  void stop() {
+    core_.stop();
+    streams_.fail_all({errc::draining, "the session is leaving this node", {}, {}});
+  }
+
+  letter<schema::ActorStatus> status() const {
+    return letter<schema::ActorStatus>::make([&](schema::ActorStatus::Builder b) {
+      b.setName("session");
+      b.setState(broken_ ? "stopped" : core_.draining() ? "draining" : "ready");
+      if (broken_)
+        b.setReason(broken_->message);
+      auto gauges = b.initGauges(2);
+      gauges[0].setName("streams");
+      gauges[0].setValue(static_cast<double>(streams_.size()));
+      gauges[1].setName("running_turns");
+      gauges[1].setValue(core_.active());
+    });
+  }
+
+  void tick(std::int64_t at) {
+    if (at != wake_at_)
+      return;
+    wake_at_ = never;
+    core_.tick();
+  }
+
+  // session_ports
+
+  void append(append_request request) override {
+    config_->records->append(std::move(request), [me = inner_actor(self_)](result<sequence_number> outcome) {
+      caf::anon_send(me, append_done{std::move(outcome)});
+    });
+  }
+  void prepare(prompt_task task) override {
+    const auto ticket = task.ticket;
+    std::make_shared<prompt_maker<self_pointer>>(self_, config_->tokenizer, config_->model.text,
+      config_->limits.request_timeout, std::move(task),
+      [this, ticket](result<prepared_prompt> prompt) { core_.prepared(ticket, std::move(prompt)); })
+      ->start();
+  }
+  void generate(letter<schema::GenerateRequest> request) override {
+    const auto number = request.read().getRequest();
+    self_
+      ->request(
+        config_->router, config_->limits.request_timeout, std::move(request), generation_sink_actor(self_))
+      .then([this, number](const letter<schema::GenerateAccepted>&) { core_.generating(number, {}); },
+        [this, number](
+          const caf::error& why) { core_.generating(number, tl::unexpected<error>(from_caf_error(why))); });
+  }
+  void grant(request_id request, std::uint32_t tokens) override {
+    self_->send(config_->router, letter<schema::CreditGrant>::make([&](schema::CreditGrant::Builder b) {
+      b.setRequest(request);
+      b.setTokens(tokens);
+    }));
+  }
+  void abandon(request_id request, schema::EndCause cause) override {
+    self_->send(config_->router, letter<schema::CancelRequest>::make([&](schema::CancelRequest::Builder b) {
+      b.initRequests(1).set(0, request);
+      b.setCause(cause);
+    }));
+  }
+  void passed(const event_maker& order) override { history_.passed(order); }
+  void committed(const std::vector<session_event>& events) override { streams_.committed(events); }
+  void wake_in(std::chrono::milliseconds delay) override {
+    const auto at = config_->time->steady_ms() + delay.count();
+    if (at >= wake_at_)
+      return;
+    wake_at_ = at;
+    self_->delayed_send(self_, delay, tick_atom::value, at);
+  }
+  void lost(const error& why) override {
+    report(why);
+    streams_.fail_all(why);
+    self_->quit(to_caf_error(why));
+  }
+  void report(const error& what) override {
+    if (config_->report)
+      config_->report(core_.machine().id(), what);
+  }
+
+ private:
+  void deliver(std::uint64_t number, letter<schema::EventBatch> batch) {
+    const auto found = sinks_.find(number);
+    if (found == sinks_.end())
+      return;
+    const bool ended = batch.read().getEnded();
+    self_->send(found->second, std::move(batch));
+    if (ended)
+      forget(number);
+  }
+  void forget(std::uint64_t number) {
+    const auto found = sinks_.find(number);
+    if (found == sinks_.end())
+      return;
+    self_->demonitor(found->second.address());
+    sinks_.erase(found);
+  }
+
+  self_pointer self_;
+  std::shared_ptr<const session_config> config_;
+  session_core core_;
+  event_history history_;
+  event_streams streams_;
+  std::map<std::uint64_t, event_sink_actor> sinks_;
+  std::vector<std::uint64_t> opened_;
+  std::optional<error> broken_;
+  std::int64_t wake_at_ = never;
+};
+
+/// An answer that comes later, as a callback for the core.
+template <class Schema>
+auto deliver_to(caf::typed_response_promise<letter<Schema>> promise) {
+  return [promise](result<letter<Schema>> outcome) mutable {
+    if (outcome)
+      promise.deliver(std::move(*outcome));
+    else
+      promise.deliver(to_caf_error(outcome.error()));
+  };
+}
+
+template <class Schema>
+caf::result<letter<Schema>> answer(result<letter<Schema>> outcome) {
+  if (outcome)
+    return std::move(*outcome);
+  return to_caf_error(outcome.error());
+}
+
+inner_actor::behavior_type session(
+  self_pointer self, session_id id, std::shared_ptr<const session_config> config) {
+  self->state.shell = std::make_unique<session_shell>(self, std::move(id), std::move(config));
+  self->set_down_handler([self](const caf::down_msg& down) { self->state.shell->sink_down(down.source); });
+  self->state.shell->begin();
+  return {
+    [self](
+      info_atom) -> caf::result<letter<schema::SessionInfo>> { return answer(self->state.shell->info()); },
+    [self](transcript_atom) -> caf::result<letter<schema::Transcript>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      return session_transcript(shell.core().machine());
+    },
+    [self](const letter<schema::PostMessage>& mail) -> caf::result<letter<schema::MessageAccepted>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      auto promise = self->make_response_promise<letter<schema::MessageAccepted>>();
+      shell.core().post(mail, deliver_to<schema::MessageAccepted>(promise));
+      return promise;
+    },
+    [self](const letter<schema::SubscribeRequest>& mail,
+      const event_sink_actor& sink) -> caf::result<letter<schema::Subscribed>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      auto opened = shell.subscribe(mail, sink);
+      if (!opened)
+        return to_caf_error(opened.error());
+      auto promise = self->make_response_promise<letter<schema::Subscribed>>();
+      promise.deliver(std::move(*opened));
+      shell.feed_opened();
+      return promise;
+    },
+    [self](const letter<schema::EventCredit>& mail) { self->state.shell->grant(mail.read()); },
+    [self](const letter<schema::Unsubscribe>& mail) {
+      self->state.shell->drop(mail.read().getSubscription(), mail.read().getClientLeft());
+    },
+    [self](const letter<schema::CancelTurn>& mail) -> caf::result<letter<schema::TurnState>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      auto promise = self->make_response_promise<letter<schema::TurnState>>();
+      shell.core().cancel(
+        mail.read().getTurn(), mail.read().getCause(), deliver_to<schema::TurnState>(promise));
+      return promise;
+    },
+    [self](const letter<schema::ForkRequest>& mail) -> caf::result<letter<schema::SessionInfo>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      return answer(shell.fork(mail.read()));
+    },
+    [self](const letter<schema::CloseSession>& mail) -> caf::result<letter<schema::SessionInfo>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return answer(shell.info());
+      auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
+      shell.core().close(mail.read().getCause().cStr(), deliver_to<schema::SessionInfo>(promise));
+      return promise;
+    },
+    [self](passivate_atom) {
+      const bool quiet = self->state.shell->quiet();
+      if (quiet)
+        self->quit();
+      return quiet;
+    },
+    [self](const letter<schema::TokenBatch>& mail) { self->state.shell->core().tokens(mail.read()); },
+    [self](status_atom) { return self->state.shell->status(); },
+    [self](drain_atom) -> caf::result<letter<schema::Drained>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return letter<schema::Drained>();
+      auto promise = self->make_response_promise<letter<schema::Drained>>();
+      shell.core().drain([promise]() mutable { promise.deliver(letter<schema::Drained>()); });
+      return promise;
+    },
+    [self](stop_atom) {
+      self->state.shell->stop();
+      self->quit();
+    },
+    [self](append_done& done) { self->state.shell->core().appended(std::move(done.outcome)); },
+    [self](tick_atom, std::int64_t at) { self->state.shell->tick(at); },
+  };
+}
+
+} // namespace
+
+session_actor spawn_session(
+  caf::actor_system& system, session_id id, std::shared_ptr<const session_config> config) {
+  return system.spawn(session, std::move(id), std::move(config));
+}
+
+session_id new_session_id(const std::function<std::uint64_t()>& random) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string id = "ses_";
+  for (int half = 0; half < 2; ++half) {
+    auto bits = random();
+    for (int i = 0; i < 16; ++i, bits >>= 4)
+      id += digits[bits & 15U];
+  }
+  return session_id(std::move(id));
+}
+
+bool is_session_id(std::string_view text) {
+  return text.size() == 36 && text.starts_with("ses_")
+         && std::all_of(text.begin() + 4, text.end(),
+           [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+} // namespace godwit

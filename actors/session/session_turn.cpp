@@ -1,0 +1,228 @@
+// How a session_core runs its turn: prompt, generation, commits, ends, and tries again.
+
+#include "actors/session/session_core.hpp"
+
+#include "actors/session/session_views.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+enum class remedy { none, wait, retry };
+
+/// What to do about a failed try.
+remedy remedy_for(errc code) {
+  switch (code) {
+  case errc::invalid_argument:
+  case errc::unsupported:
+  case errc::unprocessable:
+  case errc::too_large:
+  case errc::permission:
+    return remedy::none; // the next try would end the same way
+  case errc::overloaded:
+  case errc::unavailable:
+  case errc::draining:
+  case errc::resource_exhausted:
+    return remedy::wait; // nothing was tried yet
+  default:
+    return remedy::retry;
+  }
+}
+
+letter<schema::GenerateRequest> generate_request(
+  const session_machine& machine, request_id request, std::uint32_t more, std::uint32_t credit) {
+  return letter<schema::GenerateRequest>::make([&](schema::GenerateRequest::Builder b) {
+    const auto settings = machine.settings();
+    b.setRequest(request);
+    b.setTenant(settings.getTenant());
+    b.setModel(settings.getModel());
+    auto tokens = b.initTokens(static_cast<unsigned>(machine.tokens().size()));
+    for (unsigned i = 0; i < machine.tokens().size(); ++i)
+      tokens.set(i, machine.tokens()[i]);
+    b.setPromptLength(machine.prompt_length());
+    b.setMaxTokens(more);
+    b.setSampling(settings.getSampling());
+    b.setCredit(credit);
+  });
+}
+
+} // namespace
+
+bool session_core::drive_turn() {
+  if (!served_ || pause_.active(now()))
+    return false;
+  const auto* turn = machine_.find(machine_.running());
+  if (draining_ && !turn->prompted && !preparing_)
+    return false;
+  if (auto owner = own(); !owner) {
+    const auto code = owner.error().code;
+    if (code == errc::stale_epoch || code == errc::not_found || code == errc::quarantined) {
+      lose(owner.error());
+      return false;
+    }
+    ports_.report(owner.error());
+    pause_.failed(now());
+    return false;
+  }
+  turn = machine_.find(machine_.running());
+  if (turn == nullptr)
+    return true; // the claim found that it had ended
+  if (failure_) {
+    const auto why = *failure_;
+    write(
+      fail_turn(machine_, why, held_text(), wall()), schema::EndCause::CANCELLED, [](const result<void>&) {});
+    return true;
+  }
+  if (!turn->prompted)
+    return prompt_turn(*turn);
+  if (stream_)
+    return commit_tokens();
+  if (auto end =
+        end_without_tokens(machine_, running_text(), *config_.model.text, config_.model.context, wall())) {
+    write(std::move(end->records), schema::EndCause::CANCELLED, [](const result<void>&) {});
+    return true;
+  }
+  if (machine_.order().attempts() + failures_ >= config_.limits.attempts) {
+    end_failed(last_failure_.message.empty() ? error{errc::unavailable,
+                 "the turn was taken over too often without a new token", {}, "no_progress"}
+                                             : last_failure_);
+    return true;
+  }
+  start_stream();
+  return true;
+}
+
+bool session_core::prompt_turn(const session_turn& turn) {
+  if (preparing_)
+    return false;
+  if (!prompt_) {
+    auto task = next_prompt(machine_, turn.message);
+    task.ticket = ++tickets_;
+    preparing_ = {task.ticket, turn.turn};
+    ports_.prepare(std::move(task));
+    return !preparing_;
+  }
+  write(prompted_records(turn.turn, prompt_->kept, prompt_->tokens, wall()), schema::EndCause::CANCELLED,
+    [](const result<void>&) {});
+  return true;
+}
+
+/// Writes what has come since the last write, up to a bounded group.
+bool session_core::commit_tokens() {
+  const auto pending = stream_->pending();
+  if (pending.empty() && !stream_->ended())
+    return false;
+  if (pending.empty() && stream_->finish().empty()) {
+    const auto why = stream_->failure();
+    stream_failed(why);
+    return true;
+  }
+  token_group group;
+  group.tokens = pending.first(std::min(pending.size(), config_.limits.tokens_per_record));
+  group.cached = stream_->cached();
+  if (group.tokens.size() == pending.size())
+    group.finish = stream_->finish();
+  auto decision = release_tokens(machine_, running_text(), group, wall());
+  write(std::move(decision.records),
+    decision.stopped ? schema::EndCause::STOP_SEQUENCE : schema::EndCause::CANCELLED,
+    [this, text = std::move(decision.text)](const result<void>& written) {
+      // Should it turn out later that they were written, the text is made anew from the tokens.
+      if (written)
+        text_ = text;
+      else
+        text_.reset();
+    });
+  return true;
+}
+
+void session_core::start_stream() {
+  const auto request = config_.next_request();
+  const auto credit = config_.limits.token_credit;
+  stream_.emplace(request, machine_.running(), static_cast<position_t>(machine_.tokens().size()), credit);
+  progress_ = now();
+  ports_.generate(
+    generate_request(machine_, request, remaining_tokens(machine_, config_.model.context), credit));
+}
+
+void session_core::generating(request_id request, result<void> outcome) {
+  if (!stream_ || stream_->request() != request || outcome)
+    return;
+  // A generation that was not confirmed in time may have started all the same.
+  if (outcome.error().code == errc::deadline)
+    ports_.abandon(request, schema::EndCause::DEADLINE);
+  stream_failed(outcome.error());
+  go_on();
+}
+
+void session_core::tokens(schema::TokenBatch::Reader batch) {
+  if (!stream_ || stream_->request() != batch.getRequest())
+    return; // of a generation that was given up
+  progress_ = now();
+  if (auto good = stream_->take(batch); !good) {
+    ports_.report(good.error());
+    ports_.abandon(stream_->request(), schema::EndCause::CANCELLED);
+    stream_failed(good.error());
+  }
+  go_on();
+}
+
+void session_core::stream_failed(const error& why) {
+  stream_.reset();
+  prompt_failed(why);
+}
+
+/// A try has failed: decides whether there is another one, and when.
+void session_core::prompt_failed(const error& why) {
+  last_failure_ = why;
+  pause_.failed(now());
+  switch (remedy_for(why.code)) {
+  case remedy::none:
+    return end_failed(why);
+  case remedy::wait:
+    if (!busy_since_)
+      busy_since_ = now();
+    else if (now() - *busy_since_ >= config_.limits.stall.count())
+      end_failed(why);
+    return;
+  case remedy::retry:
+    if (machine_.order().attempts() + ++failures_ >= config_.limits.attempts)
+      end_failed(why);
+    return;
+  }
+}
+
+void session_core::end_failed(const error& why) {
+  failure_ = why;
+  pause_.succeeded();
+}
+
+/// A generation without a token for too long is given up. Waiting for the journal is not its fault.
+void session_core::check_stall() {
+  if (!stream_ || stream_->ended() || writing_ || unsure_ || lost_
+      || now() - progress_ < config_.limits.stall.count())
+    return;
+  const error why{errc::deadline, "no token came for too long", {}, "stalled"};
+  ports_.report(why);
+  ports_.abandon(stream_->request(), schema::EndCause::DEADLINE);
+  stream_failed(why);
+}
+
+const answer_text& session_core::running_text() {
+  if (!text_)
+    text_ = running_answer(machine_, config_.model.text);
+  return *text_;
+}
+
+/// What the running turn has not shown of its answer's text, should it end now.
+std::string session_core::held_text() {
+  const auto* turn = machine_.find(machine_.running());
+  if (turn == nullptr || !turn->prompted || !served_)
+    return {};
+  auto text = running_text();
+  return text.stopped() ? std::string() : text.finish();
+}
+
+} // namespace godwit

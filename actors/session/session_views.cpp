@@ -1,0 +1,127 @@
+#include "actors/session/session_views.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace godwit {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+const char* status(const session_machine& machine) {
+  return machine.closed() ? "closed" : machine.running() != 0 ? "running" : "idle";
+}
+
+/// The tokens that the session holds on the device for sure; what an idle one has there is the cache's.
+std::uint64_t held_on_device(const session_machine& machine) {
+  const auto* running = machine.find(machine.running());
+  return running != nullptr && running->prompted ? machine.tokens().size() : 0;
+}
+
+json info_json(schema::SessionInfo::Reader info) {
+  const auto settings = info.getSettings();
+  const auto usage = info.getUsage();
+  auto metadata = json::parse(settings.getMetadata().cStr(), nullptr, false);
+  if (metadata.is_discarded())
+    metadata = json::object();
+  return {{"id", info.getId().cStr()}, {"status", info.getStatus().cStr()},
+    {"model", settings.getModel().cStr()},
+    {"owner", {{"node", info.getOwnerNode().cStr()}, {"epoch", info.getOwnerEpoch()}}},
+    {"turns", info.getTurns()}, {"queued", info.getQueued()},
+    {"usage", {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
+                {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
+                {"prompt_tokens_details", {{"cached_tokens", usage.getCachedTokens()}}}}},
+    {"journal", {{"sequence", info.getJournalSequence()}}}, {"created_at", info.getCreatedAt()},
+    {"expires_at", info.getExpiresAt() == 0 ? json() : json(info.getExpiresAt())},
+    {"metadata", std::move(metadata)}};
+}
+
+} // namespace
+
+letter<schema::SessionInfo> session_info(const session_machine& machine) {
+  return letter<schema::SessionInfo>::make([&](schema::SessionInfo::Builder b) {
+    b.setId(machine.id().value);
+    b.setStatus(status(machine));
+    b.setSettings(machine.settings());
+    b.setOwnerNode(machine.order().node());
+    b.setOwnerEpoch(machine.order().epoch());
+    b.setTurns(static_cast<std::uint32_t>(machine.turns().size()));
+    auto usage = machine.usage();
+    if (const auto* running = machine.find(machine.running())) {
+      usage.prompt += running->usage.prompt;
+      usage.completion += running->usage.completion;
+      usage.cached += running->usage.cached;
+    }
+    write_usage(usage, b.initUsage());
+    b.setKvDevice(held_on_device(machine));
+    b.setJournalSequence(machine.sequence());
+    b.setCreatedAt(machine.created_at() / 1000);
+    b.setExpiresAt(machine.expires_at() / 1000);
+    if (!machine.parent().empty()) {
+      b.setForkedFrom(machine.parent());
+      b.setForkedAt(event_ids(session_id(machine.parent())).text({machine.forked_at(), event_place::end}));
+    }
+    b.setQueued(static_cast<std::uint32_t>(machine.order().waiting().size()));
+  });
+}
+
+letter<schema::Transcript> session_transcript(const session_machine& machine) {
+  auto messages = conversation_messages(machine, {});
+  messages.pop_back();
+  const auto* running = machine.find(machine.running());
+  if (running != nullptr && running->prompted && running->answer.empty())
+    messages.pop_back();
+  if (running != nullptr && !running->prompted)
+    messages.push_back({"user", running->message});
+  for (const auto turn : machine.order().waiting())
+    messages.push_back({"user", machine.find(turn)->message});
+  return letter<schema::Transcript>::make([&](schema::Transcript::Builder b) {
+    auto out = b.initMessages(static_cast<unsigned>(messages.size()));
+    for (unsigned i = 0; i < messages.size(); ++i) {
+      out[i].setRole(messages[i].role);
+      out[i].setContent(messages[i].content);
+    }
+    b.setRunning(running != nullptr);
+  });
+}
+
+std::vector<chat_message> conversation_messages(const session_machine& machine, const std::string& next) {
+  std::vector<chat_message> messages;
+  const auto settings = machine.settings();
+  if (settings.getHasSystem())
+    messages.push_back({"system", settings.getSystem().cStr()});
+  for (const auto number : machine.conversation()) {
+    const auto* turn = machine.find(number);
+    messages.push_back({"user", turn->message});
+    messages.push_back({"assistant", turn->answer});
+  }
+  messages.push_back({"user", next});
+  return messages;
+}
+
+prompt_task next_prompt(const session_machine& machine, const std::string& next) {
+  prompt_task task;
+  task.messages = conversation_messages(machine, next);
+  if (machine.conversation().empty() || !machine.tokens_are_ours())
+    return task;
+  // All but the last answer and the new message.
+  task.before = task.messages.size() - 2;
+  task.prompt_length = machine.prompt_length();
+  task.answer.assign(machine.tokens().begin() + machine.prompt_length(), machine.tokens().end());
+  return task;
+}
+
+session_event session_snapshot(const session_machine& machine) {
+  const auto info = session_info(machine);
+  const auto transcript = session_transcript(machine);
+  auto messages = json::array();
+  for (const auto message : transcript.read().getMessages())
+    messages.push_back({{"role", message.getRole().cStr()}, {"content", message.getContent().cStr()}});
+  const auto place = machine.order().last_event();
+  const json data = {{"position", machine.ids().text(place)}, {"session", info_json(info.read())},
+    {"running", machine.running() == 0 ? json() : json(machine.running())},
+    {"transcript", std::move(messages)}};
+  return {place, "snapshot", data.dump(-1, ' ', false, json::error_handler_t::replace), 0, false};
+}
+
+} // namespace godwit

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "actors/session/prompt_plan.hpp"
+#include "actors/session/session_machine.hpp"
+#include "messages/letter.hpp"
+#include "messages/schemas/session.capnp.h"
+
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+// How a session looks from outside: functions of its state.
+
+letter<schema::SessionInfo> session_info(const session_machine& machine);
+
+/// The conversation with the running turn, in the order in which it was held: what the model has seen. Turns
+/// that ended before they had a prompt are left out; waiting ones come at the end.
+letter<schema::Transcript> session_transcript(const session_machine& machine);
+
+/// What the model is asked with: the system's message, the turns that were prompted, and `next`.
+std::vector<chat_message> conversation_messages(const session_machine& machine, const std::string& next);
+
+/// The task of making the prompt that ends with the message `next`.
+prompt_task next_prompt(const session_machine& machine, const std::string& next);
+
+/// The `snapshot` event: the whole state, at the place of the last event.
+session_event session_snapshot(const session_machine& machine);
+
+} // namespace godwit
