@@ -1,0 +1,26 @@
+#pragma once
+
+#include "messages/error.hpp"
+#include "services/http/exchange.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace godwit {
+
+/// The HTTP status of an expected failure: the one table.
+int status_of(errc code);
+
+/// True for failures whose words are for the node's log only: they may name files or peers.
+bool is_private(errc code);
+
+/// `{"error":{"type","code","message","param"?}}` as it also stands in a stream.
+std::string error_json(const error& failure);
+
+/// The whole answer to a refused request; 503 and 529 say when to try again.
+http::response error_response(const error& failure, std::chrono::seconds retry_after);
+
+/// 200 with a JSON body, or another status.
+http::response json_response(std::string body, int status = 200);
+
+} // namespace godwit

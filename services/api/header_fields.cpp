@@ -1,0 +1,146 @@
+#include "services/api/header_fields.hpp"
+
+#include "services/api/field_reader.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace godwit {
+
+namespace {
+
+bool is_visible(char c) {
+  return c > ' ' && c < '\x7f';
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_'
+         || c == '-';
+}
+
+template <class Predicate>
+bool all_of(std::string_view text, std::size_t max_size, Predicate allowed) {
+  return !text.empty() && text.size() <= max_size && std::all_of(text.begin(), text.end(), allowed);
+}
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+/// A media type without its parameters and the space around it, in lower case.
+std::string media_type(std::string_view text) {
+  text = text.substr(0, text.find(';'));
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos)
+    return {};
+  text = text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), lower);
+  return out;
+}
+
+tl::unexpected<error> invalid(std::string param, const std::string& what) {
+  auto message = param + " " + what;
+  return fail(errc::invalid_argument, std::move(message), std::move(param), "invalid_value");
+}
+
+} // namespace
+
+result<tenant_id> tenant_of(const http::request& request) {
+  const auto value = request.field("X-Tenant-ID");
+  if (!value)
+    return tenant_id("default");
+  if (!all_of(*value, 64, is_name_character))
+    return invalid("X-Tenant-ID", "must be 1 to 64 letters, digits, dots, underscores and hyphens");
+  return tenant_id(std::string(*value));
+}
+
+result<std::string> idempotency_key_of(const http::request& request) {
+  const auto value = request.field("Idempotency-Key");
+  if (!value)
+    return std::string();
+  if (!all_of(*value, 255, is_visible))
+    return invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters");
+  return std::string(*value);
+}
+
+bool has_session_form(std::string_view text) {
+  constexpr std::string_view prefix = "ses_";
+  if (!text.starts_with(prefix) || text.size() != prefix.size() + 32)
+    return false;
+  text.remove_prefix(prefix.size());
+  return std::all_of(
+    text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+result<std::optional<session_id>> bound_session_of(const http::request& request) {
+  const auto value = request.field("X-Session-ID");
+  if (!value)
+    return std::optional<session_id>();
+  if (!has_session_form(*value))
+    return fail(errc::not_found, "there is no such session", "X-Session-ID", "session_not_found");
+  return std::optional(session_id(std::string(*value)));
+}
+
+bool is_json(const http::request& request) {
+  const auto value = request.field("Content-Type");
+  return value && media_type(*value) == "application/json";
+}
+
+bool wants_events(const http::request& request) {
+  auto rest = request.field("Accept").value_or("");
+  while (!rest.empty()) {
+    const auto comma = rest.find(',');
+    if (media_type(rest.substr(0, comma)) == "text/event-stream")
+      return true;
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return false;
+}
+
+result<void> check_parameters(const http::request& request, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : request.query)
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto shown = shown_key(name);
+      return fail(
+        errc::invalid_argument, shown + " is not a known query parameter", shown, "unknown_parameter");
+    }
+  return {};
+}
+
+result<events_query> events_query_of(const http::request& request) {
+  if (const auto known = check_parameters(request, {"after", "snapshot"}); !known)
+    return fail(known);
+  events_query out;
+  if (const auto snapshot = request.parameter("snapshot")) {
+    if (*snapshot != "0" && *snapshot != "1")
+      return invalid("snapshot", "must be 0 or 1");
+    out.snapshot = *snapshot == "1";
+  }
+  const auto header = request.field("Last-Event-ID");
+  const auto after = header ? header : request.parameter("after");
+  if (after && !all_of(*after, 128, is_visible))
+    return invalid(header ? "Last-Event-ID" : "after", "must be the id of an event");
+  out.after = after.value_or("");
+  return out;
+}
+
+result<page_query> page_query_of(const http::request& request) {
+  if (const auto known = check_parameters(request, {"limit", "after"}); !known)
+    return fail(known);
+  page_query out;
+  if (const auto limit = request.parameter("limit")) {
+    const auto* end = limit->data() + limit->size();
+    const auto parsed = std::from_chars(limit->data(), end, out.limit);
+    if (parsed.ec != std::errc() || parsed.ptr != end || out.limit < 1 || out.limit > 100)
+      return invalid("limit", "must be a whole number of at least 1 and at most 100");
+  }
+  if (const auto after = request.parameter("after")) {
+    if (!has_session_form(*after))
+      return invalid("after", "must be the id of a session");
+    out.after = *after;
+  }
+  return out;
+}
+
+} // namespace godwit

@@ -1,0 +1,116 @@
+#include "services/api/session_json.hpp"
+
+#include "services/api/shortest.hpp"
+#include "services/api/text_of.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace godwit {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string dump(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+const char* word(schema::OnBusy rule) {
+  switch (rule) {
+  case schema::OnBusy::QUEUE:
+    return "queue";
+  case schema::OnBusy::REJECT:
+    return "reject";
+  case schema::OnBusy::INTERRUPT:
+    return "interrupt";
+  }
+  return "unknown";
+}
+
+ordered_json usage(schema::Usage::Reader usage) {
+  return {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
+    {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
+    {"prompt_tokens_details", {{"cached_tokens", usage.getCachedTokens()}}}};
+}
+
+ordered_json sampling(schema::SessionSettings::Reader settings) {
+  const auto from = settings.getSampling();
+  ordered_json out{{"temperature", shortest(from.getTemperature())}, {"top_p", shortest(from.getTopP())},
+    {"top_k", from.getTopK()}, {"min_p", shortest(from.getMinP())},
+    {"repeat_penalty", shortest(from.getRepeatPenalty())},
+    {"frequency_penalty", shortest(from.getFrequencyPenalty())},
+    {"presence_penalty", shortest(from.getPresencePenalty())},
+    {"seed", static_cast<std::int64_t>(from.getSeed())}};
+  if (from.getBias().size() != 0) {
+    auto bias = ordered_json::object();
+    for (const auto entry : from.getBias())
+      bias[std::to_string(entry.getToken())] = shortest(entry.getBias());
+    out["logit_bias"] = std::move(bias);
+  }
+  out["max_tokens"] = settings.getMaxTokens() == 0 ? ordered_json() : ordered_json(settings.getMaxTokens());
+  auto stop = ordered_json::array();
+  for (const auto text : settings.getStop())
+    stop.push_back(text_of(text));
+  out["stop"] = std::move(stop);
+  return out;
+}
+
+ordered_json session(schema::SessionInfo::Reader info) {
+  const auto settings = info.getSettings();
+  ordered_json out{{"id", text_of(info.getId())}, {"object", "session"},
+    {"status", text_of(info.getStatus())}, {"model", text_of(settings.getModel())},
+    {"owner", {{"node", text_of(info.getOwnerNode())}, {"epoch", info.getOwnerEpoch()}}},
+    {"turns", info.getTurns()}, {"queued", info.getQueued()}, {"usage", usage(info.getUsage())},
+    {"kv", {{"device", info.getKvDevice()}, {"host", info.getKvHost()}, {"disk", info.getKvDisk()}}},
+    {"journal", {{"sequence", info.getJournalSequence()}}}, {"created_at", info.getCreatedAt()},
+    {"expires_at", info.getExpiresAt() == 0 ? ordered_json() : ordered_json(info.getExpiresAt())},
+    {"on_busy", word(settings.getOnBusy())}, {"sampling", sampling(settings)}};
+  if (info.getForkedFrom().size() != 0)
+    out["forked_from"] = {{"session", text_of(info.getForkedFrom())}, {"at", text_of(info.getForkedAt())}};
+  auto metadata = ordered_json::parse(text_of(settings.getMetadata()), nullptr, false);
+  out["metadata"] = metadata.is_object() ? std::move(metadata) : ordered_json::object();
+  return out;
+}
+
+} // namespace
+
+std::string session_json(schema::SessionInfo::Reader info) {
+  return dump(session(info));
+}
+
+std::string erased_session_json(schema::SessionInfo::Reader info) {
+  auto out = session(info);
+  out["deleted"] = true;
+  return dump(out);
+}
+
+std::string session_list_json(schema::SessionList::Reader list) {
+  auto data = ordered_json::array();
+  for (const auto info : list.getSessions())
+    data.push_back(session(info));
+  return dump({{"object", "list"}, {"data", std::move(data)}, {"has_more", list.getHasMore()},
+    {"next", list.getHasMore() ? ordered_json(text_of(list.getNext())) : ordered_json()}});
+}
+
+std::string transcript_json(schema::Transcript::Reader transcript) {
+  auto messages = ordered_json::array();
+  for (const auto message : transcript.getMessages()) {
+    ordered_json out{{"role", text_of(message.getRole())}, {"content", text_of(message.getContent())}};
+    if (message.getName().size() != 0)
+      out["name"] = text_of(message.getName());
+    messages.push_back(std::move(out));
+  }
+  return dump({{"messages", std::move(messages)}, {"running", transcript.getRunning()}});
+}
+
+std::string turn_json(schema::TurnState::Reader turn) {
+  return dump(
+    {{"turn", turn.getTurn()}, {"status", text_of(turn.getStatus())}, {"sequence", turn.getSequence()}});
+}
+
+std::string accepted_json(schema::MessageAccepted::Reader accepted) {
+  return dump({{"turn", accepted.getTurn()}, {"sequence", accepted.getSequence()},
+    {"after", text_of(accepted.getEventBefore())}});
+}
+
+} // namespace godwit

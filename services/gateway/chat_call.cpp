@@ -1,0 +1,256 @@
+#include "services/gateway/chat_call.hpp"
+
+#include "messages/actor_error.hpp"
+#include "services/api/error_response.hpp"
+#include "services/api/header_fields.hpp"
+#include "services/api/letters.hpp"
+#include "services/api/sse.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace godwit {
+
+namespace {
+
+error too_long(std::uint64_t prompt, bool at_least, std::uint32_t context) {
+  return {errc::invalid_argument,
+    fmt::format(
+      "the prompt has {}{} tokens, but the model's context holds {} with the answer: shorten the messages",
+      at_least ? "at least " : "", prompt, context),
+    "messages", "context_length_exceeded"};
+}
+
+/// Why generations end when their call fails.
+schema::EndCause cause_of(errc code) {
+  switch (code) {
+  case errc::deadline:
+    return schema::EndCause::DEADLINE;
+  case errc::draining:
+    return schema::EndCause::DRAINING;
+  case errc::overloaded:
+  case errc::resource_exhausted:
+    return schema::EndCause::OVERLOADED;
+  case errc::peer_lost:
+    return schema::EndCause::PEER_LOST;
+  default:
+    return schema::EndCause::CANCELLED;
+  }
+}
+
+struct chat_state {
+  static constexpr const char* name = "chat";
+  std::unique_ptr<chat_call> call;
+};
+
+chat_actor::behavior_type chat_behavior(chat_actor::stateful_pointer<chat_state> self, const call& request) {
+  self->state.call = std::make_unique<chat_call>(self, request);
+  self->state.call->start();
+  return {
+    [self](const letter<schema::TokenBatch>& batch) { self->state.call->take(batch.read()); },
+    [self](written_atom, bool there) { self->state.call->written(there); },
+    [self](left_atom) { self->state.call->left(); },
+    [self](tick_atom) { self->state.call->tick(); },
+  };
+}
+
+} // namespace
+
+std::chrono::milliseconds chat_call::interval(const gateway_options& options) {
+  return std::min(options.heartbeat, std::chrono::milliseconds(1000));
+}
+
+void chat_call::start() {
+  // The exchange must not own the actor, which owns it.
+  call_.exchange().on_leave([weak = self_->address()] {
+    if (const auto strong = caf::actor_cast<caf::strong_actor_ptr>(weak))
+      caf::anon_send(caf::actor_cast<chat_actor>(strong), left_atom::value);
+  });
+  self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
+
+  const auto& model = call_.config().model;
+  auto parsed = parse_chat_request(call_.request().body, model.text->size());
+  if (!parsed)
+    return fail(parsed.error());
+  request_ = std::move(*parsed);
+  if (request_.model != model.id)
+    return fail({errc::not_found, "this node does not serve that model", "model", "model_not_found"});
+  const auto session = bound_session_of(call_.request());
+  if (!session)
+    return fail(session.error());
+  if (!*session)
+    return render();
+  // Cached blocks are found by their content and tenant, so the session only has to be the tenant's.
+  self_->request(call_.config().directory, call_.timeout(), locate_letter(**session, call_.tenant()))
+    .then([this](const session_actor&) { render(); },
+      [this](const caf::error& failure) { fail(from_caf_error(failure)); });
+}
+
+void chat_call::render() {
+  // What cannot fit is not worth the tokenizer's time.
+  const auto& model = call_.config().model;
+  std::size_t bytes = 0;
+  for (const auto& message : request_.messages)
+    bytes += message.content.size();
+  if (const auto least = bytes / call_.context().longest_token; least > model.context)
+    return fail(too_long(least, true, model.context));
+  self_->request(call_.config().tokenizer, call_.timeout(), render_letter(request_.messages))
+    .then([this](const letter<schema::RenderedChat>& prompt) { place(prompt); },
+      [this](const caf::error& failure) { fail(from_caf_error(failure)); });
+}
+
+void chat_call::place(const letter<schema::RenderedChat>& prompt) {
+  const auto& config = call_.config();
+  const auto length = prompt.read().getIds().size();
+  if (length >= config.model.context)
+    return fail(too_long(length, false, config.model.context));
+  const auto room = config.model.context - length;
+  const auto& sampling = request_.sampling;
+
+  for (std::uint32_t i = 0; i < request_.choices; ++i)
+    requests_.push_back(config.next_request());
+  completion_.emplace(completion_settings{.id = answer_id(),
+    .created = config.now(),
+    .model = config.model.id,
+    .fingerprint = "fp_" + config.model.fingerprint.substr(0, 16),
+    .choices = request_.choices,
+    .stop = sampling.stop,
+    .logprobs = sampling.settings.logprobs,
+    .stream = request_.stream,
+    .include_usage = request_.include_usage,
+    .vocabulary = config.model.text});
+  writer_.emplace(call_.exchange(), request_.choices,
+    [self = chat_actor(self_)](bool there) { caf::anon_send(self, written_atom::value, there); });
+
+  const generation_plan plan{.tenant = call_.tenant(),
+    .model = config.model.id,
+    .prompt = prompt,
+    .max_tokens = sampling.max_tokens == 0 ? room : std::min(sampling.max_tokens, room),
+    .seed = sampling.seeded ? sampling.settings.seed : config.random(),
+    .group = requests_.front(),
+    .credit = config.options.token_credit};
+  for (std::uint32_t i = 0; i < request_.choices; ++i)
+    self_
+      ->request(config.router, call_.timeout(), generate_letter(plan, sampling.settings, requests_[i], i),
+        generation_sink_actor(self_))
+      .then(
+        [this](const letter<schema::GenerateAccepted>&) {
+          ++accepted_;
+          pump();
+        },
+        [this](const caf::error& failure) { fail(from_caf_error(failure)); });
+}
+
+void chat_call::take(schema::TokenBatch::Reader batch) {
+  const auto known = std::find(requests_.begin(), requests_.end(), batch.getRequest());
+  if (known == requests_.end() || failed_)
+    return;
+  quiet_ = {};
+  const auto choice = static_cast<std::size_t>(known - requests_.begin());
+  const auto taken = completion_->take(choice, batch);
+  if (completion_->failure())
+    return fail(*completion_->failure());
+  if (taken.stop_string)
+    cancel(*known, schema::EndCause::STOP_SEQUENCE);
+  writer_->box().add(taken.bytes, choice, taken.tokens);
+  if (completion_->done() && !writer_->closing()) {
+    if (!request_.stream) {
+      call_.answer(completion_->body());
+      return self_->quit();
+    }
+    writer_->box().add(completion_->closing());
+    writer_->close();
+  }
+  pump();
+}
+
+void chat_call::pump() {
+  if (failed_ && !writer_->begun())
+    return;
+  for (std::size_t i = 0; i < requests_.size(); ++i)
+    if (const auto earned = writer_->box().earned(i); earned != 0 && !failed_ && !completion_->ended(i))
+      self_->send(call_.config().router, letter<schema::CreditGrant>::make([&](auto b) {
+        b.setRequest(requests_[i]);
+        b.setTokens(earned);
+      }));
+  // A refusal can still become the answer until every choice has its place.
+  if (accepted_ == request_.choices && !writer_->box().idle())
+    writer_->begin();
+  if (writer_->pump())
+    self_->quit();
+}
+
+void chat_call::written(bool there) {
+  if (!there)
+    return left();
+  writer_->written();
+  pump();
+}
+
+void chat_call::left() {
+  cancel(schema::EndCause::CANCELLED);
+  self_->quit();
+}
+
+void chat_call::tick() {
+  const auto& options = call_.config().options;
+  const auto passed = interval(options);
+  self_->delayed_send(self_, passed, tick_atom::value);
+  if (!writer_)
+    return;
+  // A client that does not read holds the tokens up itself; the server's own time-out is for that.
+  if (!writer_->writing() && !writer_->closing())
+    quiet_ += passed;
+  if (quiet_ >= options.stall_timeout)
+    return fail({errc::deadline, "no token came for too long", {}, "generation_stalled"});
+  writer_->pass(passed, options.heartbeat);
+  pump();
+}
+
+void chat_call::fail(const error& failure) {
+  if (failed_)
+    return;
+  failed_ = true;
+  cancel(cause_of(failure.code));
+  if (writer_ && writer_->begun()) {
+    call_.report(failure);
+    writer_->box().add(sse::data(error_json(failure)));
+    writer_->close();
+    return pump();
+  }
+  call_.refuse(failure);
+  self_->quit();
+}
+
+void chat_call::cancel(schema::EndCause cause) {
+  if (requests_.empty() || (completion_ && completion_->done()))
+    return;
+  self_->send(call_.config().router, letter<schema::CancelRequest>::make([&](auto b) {
+    b.setGroup(requests_.front());
+    b.setCause(cause);
+  }));
+}
+
+void chat_call::cancel(request_id request, schema::EndCause cause) {
+  self_->send(call_.config().router, letter<schema::CancelRequest>::make([&](auto b) {
+    b.initRequests(1).set(0, request);
+    b.setCause(cause);
+  }));
+}
+
+std::string chat_call::answer_id() const {
+  const auto& random = call_.config().random;
+  return fmt::format("chatcmpl-{:016x}{:016x}", random(), random());
+}
+
+void spawn_chat_call(caf::actor_system& system, call request) {
+  system.spawn(chat_behavior, std::move(request));
+}
+
+} // namespace godwit

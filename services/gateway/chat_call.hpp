@@ -1,0 +1,68 @@
+#pragma once
+
+#include "messages/catalogue.hpp"
+#include "services/api/chat_request.hpp"
+#include "services/api/completion.hpp"
+#include "services/gateway/atoms.hpp"
+#include "services/gateway/call.hpp"
+#include "services/gateway/stream_writer.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+/// What a chat completion's actor answers.
+using chat_actor = generation_sink_actor::extend<
+  // The end of a write to the client.
+  caf::reacts_to<written_atom, bool>,
+  // The client has left.
+  caf::reacts_to<left_atom>,
+  // Time has passed.
+  caf::reacts_to<tick_atom>>;
+
+/// One chat completion, from its body to the last byte of its answer. In order: the body is checked, the
+/// session that it names is looked up, the messages are rendered, each choice is placed with the router, and
+/// tokens become the answer. Until all choices are placed and the first has a token, any failure is an
+/// ordinary refusal; afterwards it is an event in the stream.
+class chat_call {
+ public:
+  chat_call(chat_actor::pointer self, call request) : self_(self), call_(std::move(request)) {}
+
+  void start();
+  void take(schema::TokenBatch::Reader batch);
+  void written(bool there);
+  void left();
+  void tick();
+
+  /// How often tick() comes.
+  static std::chrono::milliseconds interval(const gateway_options& options);
+
+ private:
+  void render();
+  void place(const letter<schema::RenderedChat>& prompt);
+  void pump();
+  void fail(const error& failure);
+  /// Ends all generations of the call.
+  void cancel(schema::EndCause cause);
+  void cancel(request_id request, schema::EndCause cause);
+  std::string answer_id() const;
+
+  chat_actor::pointer self_;
+  call call_;
+  chat_request request_;
+  std::vector<request_id> requests_; ///< of the choices
+  std::uint32_t accepted_ = 0;       ///< choices that have their place
+  std::optional<completion> completion_;
+  std::optional<stream_writer> writer_;
+  bool failed_ = false;
+  std::chrono::milliseconds quiet_{0}; ///< since the last batch
+};
+
+/// Starts the actor of one chat completion.
+void spawn_chat_call(caf::actor_system& system, call request);
+
+} // namespace godwit

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "services/gateway/call.hpp"
+
+#include <caf/fwd.hpp>
+
+namespace godwit {
+
+/// The calls for those who run the node.
+
+/// 200 as long as the process answers.
+void answer_health(const call& request);
+/// 200 when all roles are ready, else 503 with the reasons.
+void answer_readiness(caf::actor_system& system, const call& request);
+/// Prometheus text.
+void answer_metrics(const call& request);
+void list_nodes(caf::actor_system& system, const call& request);
+void list_actors(caf::actor_system& system, const call& request);
+void list_models(const call& request);
+void show_model(const call& request);
+
+} // namespace godwit

@@ -1,0 +1,106 @@
+#include "services/gateway/gateway.hpp"
+
+#include "tests/unit/services/gateway/fixture.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace godwit;
+using namespace godwit::test;
+using nlohmann::json;
+
+namespace {
+
+int status_of(const std::shared_ptr<client_view>& view) {
+  return view->answer ? view->answer->status : 0;
+}
+
+json body_of(const std::shared_ptr<client_view>& view) {
+  return view->answer ? json::parse(view->answer->body) : json();
+}
+
+} // namespace
+
+TEST_CASE_METHOD(fixture, "an unknown route is not found, and a known one names its methods") {
+  CHECK(status_of(ask("GET", "/v1/nothing")) == 404);
+  const auto refused = ask("DELETE", "/v1/chat/completions");
+  CHECK(status_of(refused) == 405);
+  CHECK(refused->answer->fields.back() == std::pair<std::string, std::string>{"Allow", "POST"});
+}
+
+TEST_CASE_METHOD(fixture, "a body that is not said to be JSON is refused before it is read") {
+  const auto type =
+    GENERATE(as<std::string>{}, "text/plain", "application/x-www-form-urlencoded", "application/xml");
+  const auto path = GENERATE_COPY(as<std::string>{}, "/v1/chat/completions", "/v1/sessions",
+    "/v1/sessions/" + session_id + "/messages", "/v1/sessions/" + session_id + "/cancel");
+  CHECK(status_of(ask("POST", path, "{}", {{"Content-Type", type}})) == 415);
+  CHECK(world_->created.empty());
+}
+
+TEST_CASE_METHOD(fixture, "malformed bodies are refused with 400 on every call that reads one") {
+  const auto path = GENERATE_COPY(as<std::string>{}, "/v1/chat/completions", "/v1/sessions",
+    "/v1/sessions/" + session_id + "/messages", "/v1/sessions/" + session_id + "/cancel",
+    "/v1/sessions/" + session_id + "/fork");
+  const auto body = GENERATE(as<std::string>{}, "{", "[]", "nonsense", "{\"a\":\"\xff\"}");
+  CHECK(status_of(ask("POST", path, body)) == 400);
+  CHECK(status_of(ask("POST", path, std::string(1000, '['))) == 400);
+  CHECK(status_of(ask("POST", path, std::string(50'000, '['))) == 400);
+}
+
+TEST_CASE_METHOD(fixture, "a body over the limit is too large on every call that reads one") {
+  const auto path = GENERATE_COPY(
+    as<std::string>{}, "/v1/chat/completions", "/v1/sessions", "/v1/sessions/" + session_id + "/messages");
+  CHECK(status_of(ask("POST", path, std::string(33'000'000, ' '))) == 413);
+}
+
+TEST_CASE_METHOD(fixture, "unknown query parameters are refused by name") {
+  const auto refused = ask("GET", "/v1/models?page=1");
+  CHECK(status_of(refused) == 400);
+  CHECK(body_of(refused)["error"]["param"] == "page");
+}
+
+TEST_CASE_METHOD(fixture, "a malformed tenant is refused on every call") {
+  const auto path = GENERATE(as<std::string>{}, "/v1/sessions", "/v1/models");
+  CHECK(status_of(ask("GET", path, {}, {{"X-Tenant-ID", "a b"}})) == 400);
+}
+
+TEST_CASE_METHOD(fixture, "health, metrics and models are answered at once") {
+  CHECK(status_of(ask("GET", "/healthz")) == 200);
+  const auto metrics = ask("GET", "/metrics");
+  CHECK(metrics->answer->body == "up 1\n");
+  CHECK(body_of(ask("GET", "/v1/models"))["data"][0]["id"] == "m");
+  CHECK(body_of(ask("GET", "/v1/models/m"))["id"] == "m");
+  const auto unknown = ask("GET", "/v1/models/other");
+  CHECK(status_of(unknown) == 404);
+  CHECK(body_of(unknown)["error"]["code"] == "model_not_found");
+}
+
+TEST_CASE_METHOD(fixture, "readiness follows the node") {
+  CHECK(status_of(ask("GET", "/readyz")) == 200);
+  world_->node_state = "starting";
+  const auto waiting = ask("GET", "/readyz");
+  CHECK(status_of(waiting) == 503);
+  CHECK(body_of(waiting)["reasons"][0]["state"] == "starting");
+  CHECK(body_of(ask("GET", "/v1/nodes"))["data"][0]["name"] == "n1");
+  CHECK(body_of(ask("GET", "/v1/actors"))["data"].empty());
+}
+
+TEST_CASE_METHOD(fixture, "a draining gateway takes no new work but still shows what there is") {
+  gateway_->drain();
+  const auto refused = ask("POST", "/v1/chat/completions", chat_body);
+  CHECK(status_of(refused) == 503);
+  CHECK(refused->answer->fields.back().first == "Retry-After");
+  CHECK(status_of(ask("POST", "/v1/sessions")) == 503);
+  CHECK(status_of(ask("POST", "/v1/sessions/" + session_id + "/messages", R"({"content":"x"})")) == 503);
+  CHECK(status_of(ask("GET", "/readyz")) == 503);
+  CHECK(status_of(ask("GET", "/healthz")) == 200);
+  CHECK(status_of(ask("GET", "/v1/sessions/" + session_id)) == 200);
+}
+
+TEST_CASE_METHOD(fixture, "what is not built yet says so") {
+  const auto call = GENERATE(as<std::string>{}, "suspend", "migrate");
+  const auto refused = ask("POST", "/v1/sessions/" + session_id + "/" + call, "{}");
+  CHECK(status_of(refused) == 400);
+  CHECK(body_of(refused)["error"]["code"] == "unsupported");
+  CHECK(body_of(refused)["error"]["param"] == call);
+}

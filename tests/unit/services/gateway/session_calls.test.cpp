@@ -1,0 +1,120 @@
+#include "tests/unit/services/gateway/fixture.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+using namespace godwit;
+using namespace godwit::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string one = "/v1/sessions/" + fixture::session_id;
+const std::string other = "/v1/sessions/ses_ffffffffffffffffffffffffffffffff";
+
+int status_of(const std::shared_ptr<client_view>& view) {
+  return view->answer ? view->answer->status : 0;
+}
+
+json body_of(const std::shared_ptr<client_view>& view) {
+  return view->answer ? json::parse(view->answer->body) : json();
+}
+
+} // namespace
+
+TEST_CASE_METHOD(fixture, "a session is created for the tenant with the node's model and a drawn seed") {
+  const auto view = ask("POST", "/v1/sessions", R"({"system":"Be short.","on_busy":"reject","ttl_s":5})",
+    {{"X-Tenant-ID", "acme"}});
+  CHECK(status_of(view) == 201);
+  CHECK(body_of(view)["id"] == session_id);
+  const auto settings = world_->created.at(0).read();
+  CHECK(settings.getTenant() == "acme");
+  CHECK(settings.getModel() == "m");
+  CHECK(settings.getHasSystem());
+  CHECK(settings.getSystem() == "Be short.");
+  CHECK(settings.getOnBusy() == schema::OnBusy::REJECT);
+  CHECK(settings.getTtlSeconds() == 5);
+  CHECK(settings.getSampling().getSeed() != 0);
+  CHECK(view->dropped);
+}
+
+TEST_CASE_METHOD(fixture, "a session needs no body, and a large one is taken too") {
+  CHECK(status_of(ask("POST", "/v1/sessions")) == 201);
+  CHECK(status_of(ask("POST", "/v1/sessions", json{{"system", std::string(100'000, 'x')}}.dump())) == 201);
+}
+
+TEST_CASE_METHOD(fixture, "a session of an unknown model is refused") {
+  CHECK(status_of(ask("POST", "/v1/sessions", R"({"model":"other"})")) == 404);
+  CHECK(world_->created.empty());
+}
+
+TEST_CASE_METHOD(fixture, "sessions are listed by page and tenant") {
+  const auto view = ask("GET", "/v1/sessions?limit=7", {}, {{"X-Tenant-ID", "acme"}});
+  CHECK(status_of(view) == 200);
+  CHECK(body_of(view)["object"] == "list");
+  CHECK(world_->listed.at(0).read().getLimit() == 7);
+  CHECK(world_->listed.at(0).read().getTenant() == "acme");
+  CHECK(status_of(ask("GET", "/v1/sessions?limit=0")) == 400);
+}
+
+TEST_CASE_METHOD(fixture, "an unknown session is not found, by every call") {
+  CHECK(status_of(ask("GET", other)) == 404);
+  CHECK(status_of(ask("GET", "/v1/sessions/nonsense")) == 404);
+  CHECK(status_of(ask("GET", other + "/transcript")) == 404);
+  CHECK(status_of(ask("GET", other + "/events")) == 404);
+  CHECK(status_of(ask("POST", other + "/cancel")) == 404);
+  CHECK(status_of(ask("POST", other + "/fork")) == 404);
+  CHECK(status_of(ask("POST", other + "/messages", R"({"content":"x"})")) == 404);
+  CHECK(status_of(ask("POST", other + "/messages", R"({"content":"x","stream":true})")) == 404);
+}
+
+TEST_CASE_METHOD(fixture, "a session is shown, read, forked and erased") {
+  CHECK(body_of(ask("GET", one))["id"] == session_id);
+  CHECK(body_of(ask("GET", one + "/transcript"))["messages"].is_array());
+  const auto fork = ask("POST", one + "/fork", R"({"at":3})");
+  CHECK(status_of(fork) == 201);
+  CHECK(world_->forks.at(0).read().getAt() == "3");
+  const auto erased = ask("DELETE", one, {}, {{"X-Tenant-ID", "acme"}});
+  CHECK(body_of(erased)["deleted"] == true);
+  CHECK(world_->erased.at(0).read().getTenant() == "acme");
+}
+
+TEST_CASE_METHOD(fixture, "a message is accepted with its turn and place") {
+  const auto view = ask("POST", one + "/messages", R"({"content":"Hi"})", {{"Idempotency-Key", "k1"}});
+  CHECK(status_of(view) == 202);
+  CHECK(body_of(view) == json::parse(R"({"turn":2,"sequence":11,"after":"10"})"));
+  const auto posted = world_->posted.at(0).read();
+  CHECK(posted.getContent() == "Hi");
+  CHECK(posted.getIdempotencyKey() == "k1");
+  CHECK(posted.getBodyHash().size() == 16);
+  CHECK_FALSE(posted.getCancelOnDisconnect());
+}
+
+TEST_CASE_METHOD(fixture, "a key with another body is the session's to refuse with 422") {
+  world_->session_error =
+    error{errc::unprocessable, "that key stands for another body", "Idempotency-Key", {}};
+  CHECK(status_of(ask("POST", one + "/messages", R"({"content":"Hi"})", {{"Idempotency-Key", "k1"}})) == 422);
+}
+
+TEST_CASE_METHOD(fixture, "cancelling on disconnect needs a connection to watch") {
+  const auto view = ask("POST", one + "/messages", R"({"content":"Hi","on_disconnect":"cancel"})");
+  CHECK(status_of(view) == 400);
+  CHECK(body_of(view)["error"]["param"] == "on_disconnect");
+  CHECK(world_->posted.empty());
+}
+
+TEST_CASE_METHOD(fixture, "a cancel answers with the true state of the turn") {
+  const auto view = ask("POST", one + "/cancel", R"({"turn":2})");
+  CHECK(status_of(view) == 200);
+  CHECK(body_of(view)["status"] == "cancelled");
+  CHECK(world_->cancelled_turns.at(0).read().getTurn() == 2);
+  CHECK(world_->cancelled_turns.at(0).read().getCause() == schema::EndCause::CANCELLED);
+}
+
+TEST_CASE_METHOD(fixture, "what the mesh refuses reaches the client with its status") {
+  world_->session_error = error{errc::overloaded, "too many messages wait", {}, {}};
+  const auto view = ask("POST", one + "/messages", R"({"content":"Hi"})");
+  CHECK(status_of(view) == 529);
+  world_->directory_error = error{errc::draining, "the node is being shut down", {}, {}};
+  CHECK(status_of(ask("GET", one)) == 503);
+}
