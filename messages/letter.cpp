@@ -4,6 +4,7 @@
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace godwit::detail {
@@ -14,6 +15,8 @@ namespace {
 std::uint64_t one_segment(std::size_t words) {
   return static_cast<std::uint64_t>(words) << 32;
 }
+
+constexpr std::size_t spare_words = std::size_t{1} << 14;
 
 void walk(const capnp::DynamicValue::Reader& value);
 
@@ -26,6 +29,11 @@ void walk(const capnp::DynamicStruct::Reader& value) {
       walk(value.get(*field));
 }
 
+/// No writer of ours makes such structs; a short message could hold a billion of them in a list.
+bool takes_no_space(const capnp::AnyStruct::Reader& value) {
+  return value.getDataSection().size() == 0 && value.getPointerSection().size() == 0;
+}
+
 /// Reads every field once; Cap'n Proto throws where the bytes do not fit the schema.
 void walk(const capnp::DynamicValue::Reader& value) {
   switch (value.getType()) {
@@ -33,8 +41,12 @@ void walk(const capnp::DynamicValue::Reader& value) {
     walk(value.as<capnp::DynamicStruct>());
     break;
   case capnp::DynamicValue::LIST:
-    for (auto element : value.as<capnp::DynamicList>())
+    for (auto element : value.as<capnp::DynamicList>()) {
+      if (element.getType() == capnp::DynamicValue::STRUCT) {
+        KJ_REQUIRE(!takes_no_space(element.as<capnp::DynamicStruct>()), "list of elements without size");
+      }
       walk(element);
+    }
     break;
   default:
     break;
@@ -62,18 +74,25 @@ result<std::shared_ptr<const letter_body>> parse_letter(std::span<const std::byt
   // Socket frames are not aligned to 8 bytes: copy first.
   std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t));
   std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  // The table's count of segments, less one. Cap'n Proto takes none for an empty message, whatever follows.
+  if (static_cast<std::uint32_t>(aligned.front()) == 0xffffffff)
+    return fail(errc::corrupt, "a letter has no segments");
   try {
     const auto words = kj::arrayPtr(reinterpret_cast<const capnp::word*>(aligned.data()), aligned.size());
     capnp::ReaderOptions options;
-    // Twice: once for the walk, once for the copy. Pointers that share a target count each time, so a small
-    // message cannot unfold into a large one.
-    options.traversalLimitInWords = 2 * limits.bytes / sizeof(capnp::word) + 16;
+    // Three times over what is there: for the walk, the sizing and the copy; and a little, so that a letter
+    // that sheds unused words in its copy is not refused where it goes next. Pointers that share a target
+    // count each time, so a small message cannot unfold into a large one.
+    options.traversalLimitInWords = 3 * aligned.size() + spare_words;
     options.nestingLimit = limits.depth;
     capnp::FlatArrayMessageReader reader(words, options);
     if (reader.getEnd() != words.end())
       return fail(errc::corrupt, "a letter has bytes behind its end");
     walk(reader.getRoot<capnp::DynamicStruct>(schema));
-    return letter_body::copy(reader.getRoot<capnp::AnyStruct>(), std::move(attachments));
+    auto body = letter_body::copy(reader.getRoot<capnp::AnyStruct>(), std::move(attachments));
+    if (body->bytes().size() > std::max(bytes.size(), 2 * sizeof(capnp::word)))
+      return fail(errc::corrupt, "parts of a letter overlap");
+    return body;
   } catch (const kj::Exception& exception) {
     // The description quotes the library, never the content.
     return fail(errc::corrupt, std::string("a letter is malformed: ") + exception.getDescription().cStr());
