@@ -6,6 +6,7 @@
 #include "messages/result.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,8 +23,10 @@ class tokenizer {
 
   virtual ~tokenizer() = default;
 
-  /// Any bytes can be encoded; those that are not UTF-8 become byte tokens.
-  /// @param special recognise control and user-defined tokens in the text
+  /// Any bytes can be encoded; those that are not UTF-8 become byte tokens. Some vocabularies lack the tokens
+  /// of a few bytes, such as control characters: these are left out, as by the tokenizers that made the
+  /// vocabularies.
+  /// @param special recognise control tokens in the text; user-defined ones always are
   virtual std::vector<token_id> encode(std::string_view text, bool special) const = 0;
 
   /// The exact bytes of the tokens. @param special print control tokens by their names instead of leaving
@@ -33,8 +36,9 @@ class tokenizer {
 
   virtual std::shared_ptr<const token_text> text() const = 0;
 
-  /// The token that begins a sequence, if the model wants one before every prompt.
-  virtual bool adds_begin() const = 0;
+  /// The token that begins a sequence, if the model wants one before every prompt. encode() does not add it.
+  virtual std::optional<token_id> begin_token() const = 0;
+  bool adds_begin() const { return begin_token().has_value(); }
 
   /// 128 bits over everything that decides the above, as 32 hexadecimal digits: part of a session's
   /// fingerprint.

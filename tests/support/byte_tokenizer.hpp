@@ -34,7 +34,7 @@ class byte_tokenizer : public tokenizer {
   }
 
   std::shared_ptr<const token_text> text() const override { return words_; }
-  bool adds_begin() const override { return false; }
+  std::optional<token_id> begin_token() const override { return std::nullopt; }
   const std::string& digest() const override { return digest_; }
 
  private:
