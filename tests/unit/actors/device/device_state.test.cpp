@@ -1,0 +1,246 @@
+#include "actors/device/device_state.hpp"
+
+#include "tests/unit/actors/device/fake_model.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <stdexcept>
+
+using namespace godwit;
+using action = device_state::action;
+
+namespace {
+
+constexpr auto told = [](const step_outcome& out, step_role role) {
+  return out.told[static_cast<std::size_t>(role)];
+};
+const device_state::clock::time_point start{};
+
+struct fixture {
+  explicit fixture(std::uint32_t blocks = 16, step_limits limits = {.budget = 64, .chunk = 16, .rows = 64})
+    : pool(std::move(*page_pool::create(test::fake_model::small_shape().kv, blocks))),
+      device(std::make_shared<test::fake_model>(test::fake_model::small_shape(), log), pool, limits,
+        std::chrono::seconds(1), counters) {}
+
+  static std::vector<token_id> text(std::size_t length, token_id salt = 1) {
+    return std::vector<token_id>(length, salt);
+  }
+
+  static sequence_opening opening(sequence_key key, std::vector<token_id> tokens, std::int32_t priority = 0) {
+    sequence_opening out;
+    out.key = key;
+    out.order = {priority, key};
+    out.prompt_length = static_cast<std::uint32_t>(tokens.size());
+    out.tokens = std::move(tokens);
+    out.sampling.temperature = 0;
+    return out;
+  }
+
+  void prefill(std::vector<sequence_opening> openings, std::vector<row_offer> rows, step_number seen = 1000) {
+    device.submit({step_role::prefill, seen, std::move(openings), std::move(rows)});
+  }
+  void decode(std::vector<row_offer> rows, step_number seen = 1000) {
+    device.submit({step_role::decode, seen, {}, std::move(rows)});
+  }
+
+  /// Drops what was to be cached, as a cache without any budget.
+  void forget_insertions() {
+    for (const auto& insertion : device.take_insertions())
+      for (const auto block : insertion.blocks)
+        pool->release_block(block);
+  }
+
+  /// A step, with a cache that has nothing to give.
+  step_outcome step(device_state::clock::time_point now = start) {
+    while (true) {
+      const auto what = device.next(now);
+      forget_insertions();
+      REQUIRE(what != action::wait);
+      if (what == action::run) {
+        auto out = device.run();
+        forget_insertions();
+        return out;
+      }
+      device.evicted(0);
+    }
+  }
+
+  std::shared_ptr<test::fake_model::log> log = std::make_shared<test::fake_model::log>();
+  std::shared_ptr<page_pool> pool;
+  std::shared_ptr<engine_counters> counters = std::make_shared<engine_counters>();
+  device_state device;
+};
+
+/// The results of one sequence.
+std::vector<row_outcome> outcomes(const step_outcome& out, sequence_key key) {
+  std::vector<row_outcome> list;
+  for (const auto& row : out.result.rows)
+    if (row.sequence == key)
+      list.push_back(row.outcome);
+  return list;
+}
+
+} // namespace
+
+TEST_CASE("a device without rows waits") {
+  fixture at;
+  CHECK(at.device.next(start) == action::wait);
+  at.prefill({fixture::opening(1, fixture::text(20))}, {});
+  CHECK(at.device.next(start) == action::wait);
+}
+
+TEST_CASE("a prompt is computed as far as it is offered, and its last token gives the first of the answer") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(20))}, {{1, 12}});
+  auto out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::computed});
+  CHECK(told(out, step_role::prefill));
+  CHECK_FALSE(told(out, step_role::decode));
+  at.prefill({}, {{1, 12}}, out.result.step);
+  out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::sampled});
+  CHECK(told(out, step_role::decode));
+  sampling_settings greedy;
+  greedy.temperature = 0;
+  CHECK(out.result.rows[0].token.token == test::answer_alone(fixture::text(20), 20, greedy, 1, 512).at(0));
+  CHECK(out.result.rows[0].position == 20);
+}
+
+TEST_CASE("the next step waits for everybody who was told, and a late word from before does not count") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(20))}, {{1, 20}});
+  const auto out = at.step();
+  REQUIRE((told(out, step_role::prefill) && told(out, step_role::decode)));
+  at.prefill({}, {}, out.result.step);
+  CHECK(at.device.next(start) == action::wait);
+  at.decode({{1, 1}}, out.result.step - 1);
+  CHECK(at.device.next(start) == action::wait);
+  at.decode({{1, 1}}, out.result.step);
+  CHECK(at.device.next(start) == action::run);
+}
+
+TEST_CASE("a role that never answers is given up") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(20))}, {{1, 20}});
+  at.step();
+  at.decode({{1, 1}});
+  CHECK(at.device.next(start) == action::wait);
+  at.device.give_up();
+  CHECK(at.device.next(start) == action::run);
+}
+
+TEST_CASE("rows of closed sequences drop out, and whoever offered them is told") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(20))}, {{1, 20}});
+  const std::vector<sequence_key> keys{1, 55};
+  at.device.close(keys);
+  const auto out = at.step();
+  CHECK(out.result.rows.empty());
+  CHECK(told(out, step_role::prefill));
+  CHECK(at.log->steps == 0);
+  CHECK(at.pool->free_blocks() == 16);
+}
+
+TEST_CASE("computed blocks are told to the cache as they come, each once") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(40))}, {{1, 33}});
+  REQUIRE(at.device.next(start) == action::run);
+  at.device.run();
+  auto insertions = at.device.take_insertions();
+  REQUIRE(insertions.size() == 1);
+  CHECK(insertions[0].blocks.size() == 2);
+  CHECK(insertions[0].tokens == fixture::text(32));
+  CHECK_FALSE(at.pool->exclusive(insertions[0].blocks[0]));
+  at.prefill({}, {{1, 7}});
+  REQUIRE(at.device.next(start) == action::run);
+  at.device.run();
+  CHECK(at.device.take_insertions().empty());
+  const std::vector<sequence_key> keys{1};
+  at.device.close(keys);
+  CHECK(at.device.take_insertions().empty());
+}
+
+TEST_CASE("short of blocks, the device asks the cache first") {
+  fixture at(4);
+  const auto others = std::vector{at.pool->allocate_block().value(), at.pool->allocate_block().value()};
+  at.prefill({fixture::opening(1, fixture::text(40))}, {{1, 40}});
+  CHECK(at.device.next(start) == action::evict);
+  CHECK(at.device.wanted_blocks() >= 1);
+  CHECK(at.device.next(start) == action::wait);
+  for (const auto block : others)
+    at.pool->release_block(block);
+  at.device.evicted(2);
+  CHECK(at.device.next(start) == action::run);
+}
+
+TEST_CASE("an older row takes the pages of the last in rank; a younger one starves") {
+  fixture at(5);
+  at.prefill(
+    {fixture::opening(1, fixture::text(30)), fixture::opening(2, fixture::text(31))}, {{1, 30}, {2, 31}});
+  auto out = at.step();
+  REQUIRE(at.pool->free_blocks() == 1);
+  at.prefill({}, {});
+  // The younger one needs a third block first and takes the last one; then the older one needs its third.
+  for (int i = 0; i < 2; ++i) {
+    at.decode({{1, 1}, {2, 1}});
+    out = at.step();
+    CHECK(outcomes(out, 1) == std::vector{row_outcome::sampled});
+    CHECK(outcomes(out, 2) == std::vector{row_outcome::sampled});
+  }
+  at.decode({{1, 1}, {2, 1}});
+  out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::sampled});
+  CHECK(outcomes(out, 2) == std::vector{row_outcome::preempted});
+  CHECK(at.counters->preemptions == 1);
+
+  // It comes back longer, but there is no place: the older one keeps its pages.
+  at.decode({});
+  at.prefill({fixture::opening(2, fixture::text(40))}, {{2, 40}});
+  out = at.step();
+  CHECK(outcomes(out, 2) == std::vector{row_outcome::starved});
+  CHECK(at.device.starving());
+  CHECK_FALSE(at.device.take_freed());
+  const std::vector<sequence_key> keys{1};
+  at.device.close(keys);
+  at.forget_insertions();
+  CHECK(at.device.take_freed());
+  CHECK_FALSE(at.device.take_freed());
+}
+
+TEST_CASE("a sequence that had no row for a while gives its pages to anybody") {
+  fixture at(4);
+  at.prefill({fixture::opening(1, fixture::text(40))}, {{1, 40}});
+  at.step();
+  at.decode({});
+  at.prefill({fixture::opening(2, fixture::text(40))}, {{2, 40}});
+  CHECK(outcomes(at.step(start), 2) == std::vector{row_outcome::starved});
+  at.decode({});
+  at.prefill({}, {{2, 40}});
+  const auto out = at.step(start + std::chrono::seconds(1));
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::preempted});
+  CHECK(outcomes(out, 2) == std::vector{row_outcome::sampled});
+  // Decode is told, although it had no row.
+  CHECK(told(out, step_role::decode));
+}
+
+TEST_CASE("a step that throws closes its sequences and no other") {
+  fixture at;
+  at.prefill(
+    {fixture::opening(1, fixture::text(20)), fixture::opening(2, fixture::text(20))}, {{1, 20}, {2, 10}});
+  at.step();
+  at.log->before_step = [] { throw std::runtime_error("boom"); };
+  at.prefill({}, {});
+  at.decode({{1, 1}});
+  const auto out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::failed});
+  // Clients read it: it does not quote the exception.
+  CHECK(out.result.rows[0].failure.message.find("boom") == std::string::npos);
+  CHECK(at.device.last_failure() == "boom");
+  CHECK(at.device.open_sequences() == 1);
+}
+
+TEST_CASE("a sequence that is offered twice has one row") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(20))}, {{1, 20}, {1, 20}});
+  CHECK(at.step().result.rows.size() == 1);
+}

@@ -1,0 +1,212 @@
+#include "actors/prefill/prefill_queue.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <numeric>
+
+using namespace godwit;
+
+namespace {
+
+letter<schema::GenerateRequest> request_of(
+  request_id id, std::vector<token_id> tokens, std::int32_t priority = 0) {
+  return letter<schema::GenerateRequest>::make([&](schema::GenerateRequest::Builder b) {
+    b.setRequest(id);
+    b.setTenant("t");
+    write_ids(b.initTokens(static_cast<unsigned>(tokens.size())), tokens);
+    b.setPromptLength(static_cast<unsigned>(tokens.size()));
+    b.setPriority(priority);
+  });
+}
+
+/// A text that shares nothing with those of other salts.
+std::vector<token_id> text(std::size_t length, token_id salt) {
+  std::vector<token_id> tokens(length);
+  std::iota(tokens.begin(), tokens.end(), salt * 10000);
+  return tokens;
+}
+
+std::vector<request_id> ids(const std::vector<prefix_question>& questions) {
+  std::vector<request_id> out;
+  for (const auto& question : questions)
+    out.push_back(question.request);
+  return out;
+}
+
+step_result result_of(request_id id, row_outcome outcome, std::uint32_t computed = 0) {
+  row_result row;
+  row.sequence = id;
+  row.outcome = outcome;
+  row.prompt = true;
+  row.computed = computed;
+  row.cached = 0;
+  return {1, {row}};
+}
+
+const prefill_queue::clock::time_point start{};
+
+/// Everything up to the first row.
+void activate(prefill_queue& queue, request_id id) {
+  for (const auto& question : queue.begin(start))
+    queue.found(question.request, {});
+  REQUIRE(queue.known(id));
+  queue.wishes();
+}
+
+} // namespace
+
+TEST_CASE("a prompt is looked up, opened once, and offered until it is done") {
+  prefill_queue queue({.offer = 64});
+  REQUIRE(queue.accept(request_of(1, text(100, 1))));
+  const auto questions = queue.begin(start);
+  REQUIRE(ids(questions) == std::vector<request_id>{1});
+  CHECK(*questions[0].tenant == "t");
+  CHECK(*questions[0].tokens == text(100, 1));
+  CHECK(queue.wishes().rows.empty());
+  CHECK(queue.found(1, {7, 8}));
+
+  auto wishes = queue.wishes();
+  REQUIRE(wishes.openings.size() == 1);
+  CHECK(wishes.openings[0].cached == std::vector<block_id>{7, 8});
+  REQUIRE(wishes.rows.size() == 1);
+  CHECK(wishes.rows[0].tokens == 64);
+  CHECK(queue.take(result_of(1, row_outcome::computed, 60)).empty());
+  wishes = queue.wishes();
+  CHECK(wishes.openings.empty());
+  CHECK(wishes.rows[0].tokens == 8);
+  CHECK(queue.take(result_of(1, row_outcome::sampled, 8)) == std::vector<request_id>{1});
+  CHECK(queue.wishes().rows.empty());
+  CHECK(queue.size() == 1);
+  queue.ended(1);
+  CHECK(queue.size() == 0);
+}
+
+TEST_CASE("prompts begin in the order of priority, then of arrival, as many as the limits allow") {
+  prefill_queue queue({.active = 2, .sequences = 3});
+  queue.accept(request_of(1, text(10, 1)));
+  queue.accept(request_of(2, text(10, 2)));
+  queue.accept(request_of(3, text(10, 3), 5));
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{3, 1});
+  queue.found(3, {});
+  queue.found(1, {});
+  queue.wishes();
+  queue.take(result_of(3, row_outcome::sampled));
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{2});
+  // Three sequences are open: one stream and two prompts.
+  queue.accept(request_of(4, text(10, 4)));
+  queue.take(result_of(1, row_outcome::sampled));
+  CHECK(queue.begin(start).empty());
+  queue.ended(3);
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{4});
+}
+
+TEST_CASE("the queue has an end, and an id only one request") {
+  prefill_queue queue({.queued = 2});
+  CHECK(queue.accept(request_of(1, text(10, 1))));
+  CHECK(queue.accept(request_of(1, text(10, 1))).error().code == errc::conflict);
+  CHECK(queue.accept(request_of(2, text(10, 2))));
+  CHECK(queue.accept(request_of(3, text(10, 3))).error().code == errc::overloaded);
+}
+
+TEST_CASE("a prompt waits while another one computes what it shares, and no longer") {
+  prefill_queue queue({});
+  auto longer = text(200, 1);
+  queue.accept(request_of(1, text(160, 1)));
+  queue.accept(request_of(2, longer));
+  queue.accept(request_of(3, text(50, 3)));
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{1, 3});
+  queue.found(1, {});
+  queue.wishes();
+  queue.take(result_of(1, row_outcome::computed, 96));
+  CHECK(queue.begin(start).empty());
+  // Less than four blocks are left to share: waiting is not worth it.
+  queue.take(result_of(1, row_outcome::computed, 1));
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{2});
+}
+
+TEST_CASE("a starved prompt is offered again after pages came free, and nobody behind it begins meanwhile") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(10, 1)));
+  activate(queue, 1);
+  queue.take(result_of(1, row_outcome::starved));
+  CHECK(queue.wishes().rows.empty());
+  queue.accept(request_of(2, text(10, 2)));
+  queue.accept(request_of(3, text(10, 3), 1));
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{3});
+  queue.unblock();
+  CHECK(queue.wishes().rows.size() == 1);
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{2});
+}
+
+TEST_CASE("a preempted prompt goes back to its place in the queue") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(10, 1)));
+  activate(queue, 1);
+  queue.accept(request_of(2, text(10, 2)));
+  queue.take(result_of(1, row_outcome::preempted));
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{1, 2});
+}
+
+TEST_CASE("a sequence that lost its pages in decode is computed again with all of its tokens") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(10, 1)));
+  activate(queue, 1);
+  queue.take(result_of(1, row_outcome::sampled));
+  queue.recompute(1, text(25, 1));
+  CHECK(queue.begin(start)[0].tokens->size() == 25);
+  queue.found(1, {});
+  const auto wishes = queue.wishes();
+  REQUIRE(wishes.openings.size() == 1);
+  CHECK(wishes.openings[0].tokens == text(25, 1));
+  CHECK(wishes.rows[0].tokens == 25);
+  // A request that has ended meanwhile is not brought back.
+  queue.ended(1);
+  queue.recompute(1, text(25, 1));
+  CHECK(queue.size() == 0);
+}
+
+TEST_CASE("a dropped prompt leaves what is to be done with it, at every stage") {
+  prefill_queue queue({});
+  CHECK_FALSE(queue.drop(1).known);
+
+  queue.accept(request_of(1, text(100, 1)));
+  auto dropped = queue.drop(1);
+  CHECK((dropped.known && !dropped.close && dropped.unused.empty()));
+  CHECK(queue.begin(start).empty());
+  queue.ended(1);
+
+  queue.accept(request_of(2, text(100, 2)));
+  queue.begin(start);
+  queue.drop(2);
+  CHECK_FALSE(queue.found(2, {7}));
+  queue.ended(2);
+
+  queue.accept(request_of(3, text(100, 3)));
+  queue.begin(start);
+  queue.found(3, {7, 8});
+  dropped = queue.drop(3);
+  CHECK(dropped.unused == std::vector<block_id>{7, 8});
+  CHECK_FALSE(dropped.close);
+  queue.ended(3);
+
+  queue.accept(request_of(4, text(100, 4)));
+  activate(queue, 4);
+  CHECK(queue.drop(4).close);
+  CHECK(queue.take(result_of(4, row_outcome::sampled)).empty());
+  queue.ended(4);
+  CHECK(queue.size() == 0);
+  CHECK(queue.active() == 0);
+  CHECK(queue.queued() == 0);
+}
+
+TEST_CASE("a cache that does not answer is not waited for for ever") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(100, 1)));
+  queue.begin(start);
+  queue.expire(start);
+  CHECK(queue.looking_up());
+  queue.expire(start + std::chrono::milliseconds(1));
+  CHECK_FALSE(queue.looking_up());
+  CHECK(queue.wishes().rows.size() == 1);
+  CHECK_FALSE(queue.found(1, {7}));
+}
