@@ -2,6 +2,8 @@
 
 #include "actors/device/step_letters.hpp"
 
+#include <utility>
+
 namespace godwit {
 namespace {
 
@@ -61,6 +63,22 @@ void tell_ended(self_pointer self, const std::vector<request_id>& ended) {
     }));
 }
 
+/// Tells the observer how long a batch's tokens took.
+void measure(decode_actor_state& state, decode_actor_state::listeners& told, std::size_t tokens) {
+  if (!state.observer || tokens == 0)
+    return;
+  const auto now = std::chrono::steady_clock::now();
+  const auto took =
+    std::chrono::duration_cast<std::chrono::nanoseconds>(now - std::exchange(told.since, now));
+  if (!std::exchange(told.started, true)) {
+    state.observer->first_token(took);
+    return;
+  }
+  const auto each = took / static_cast<std::int64_t>(tokens);
+  for (std::size_t i = 0; i < tokens; ++i)
+    state.observer->next_token(each);
+}
+
 /// The device comes first: it waits for the submission, and the consumers' letters are written meanwhile.
 void apply(self_pointer self, const decode_actions& actions, bool answer) {
   auto& state = self->state;
@@ -68,8 +86,10 @@ void apply(self_pointer self, const decode_actions& actions, bool answer) {
     self->send(state.device, pack_close(actions.close));
   submit(self, answer);
   for (const auto& batch : actions.batches)
-    if (const auto told = state.told.find(batch.request); told != state.told.end())
+    if (const auto told = state.told.find(batch.request); told != state.told.end()) {
       self->send(told->second.sink, pack(batch));
+      measure(state, told->second, batch.tokens.size());
+    }
   for (const auto request : actions.prefilled)
     if (const auto told = state.told.find(request); told != state.told.end())
       self->send(told->second.placement, report(std::span(&request, 1), {}));
@@ -97,8 +117,9 @@ letter<schema::ActorStatus> describe(const decode_actor_state& state) {
 
 decode_actor::behavior_type decode(self_pointer self, const device_actor& device,
   std::shared_ptr<const token_text> vocabulary, std::uint32_t longest,
-  std::shared_ptr<engine_counters> counters) {
+  std::shared_ptr<engine_counters> counters, std::shared_ptr<stream_observer> observer) {
   auto& state = self->state;
+  state.observer = std::move(observer);
   state.set = std::make_unique<decode_set>(std::move(vocabulary), longest);
   state.counters = std::move(counters);
   state.device = device;
@@ -114,7 +135,7 @@ decode_actor::behavior_type decode(self_pointer self, const device_actor& device
     [self](join_atom, const prefill_actor& prefill) { self->state.prefill = prefill; },
     [self](const letter<schema::GenerateRequest>& ask, const generation_sink_actor& sink,
       const placement_actor& placement) {
-      self->state.told[ask.read().getRequest()] = {sink, placement};
+      self->state.told[ask.read().getRequest()] = {sink, placement, std::chrono::steady_clock::now()};
       apply(self, self->state.set->announce(ask), false);
     },
     [self](const letter<schema::CreditGrant>& mail) {

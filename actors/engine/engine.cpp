@@ -64,7 +64,8 @@ result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> lo
   made_engine.kv_blocks = blocks;
   made_engine.cache = system.spawn(cache, pool, hasher, budget, counters);
   made_engine.device = spawn_device(system, model, pool, made_engine.cache, options, counters);
-  made_engine.decode = system.spawn(decode, made_engine.device, card.text, requests.longest(), counters);
+  made_engine.decode =
+    system.spawn(decode, made_engine.device, card.text, requests.longest(), counters, options.observer);
 
   prefill_options front;
   front.worker = options.worker;

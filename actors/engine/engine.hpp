@@ -35,6 +35,7 @@ struct engine_options {
     2000}; ///< a stream that may not send loses its pages to others after so long
   std::optional<identity_key> cache_key = std::nullopt; ///< of block identities; without one a random key
   cost_weights weights = {};                            ///< of the router
+  std::shared_ptr<stream_observer> observer = {};       ///< of the pace of streams; may be null
   bool detached = true; ///< the device gets a thread of its own; tests on CAF's test scheduler say no
 };
 

@@ -22,6 +22,23 @@ TEST_CASE("a request gets the tokens of the definition, in order, and one end") 
     CHECK(got.positions[i] == 50 + i);
 }
 
+TEST_CASE("the pace of a stream is told: its first token once, and each that follows") {
+  struct counting final : stream_observer {
+    void first_token(std::chrono::nanoseconds) override { ++first; }
+    void next_token(std::chrono::nanoseconds) override { ++next; }
+    int first = 0;
+    int next = 0;
+  };
+  const auto told = std::make_shared<counting>();
+  engine_options options;
+  options.observer = told;
+  test_engine engine(options);
+  engine.request({.request = 1, .tokens = prompt_of(50, 1), .max_tokens = 30});
+  engine.request({.request = 2, .tokens = prompt_of(5, 1), .max_tokens = 1});
+  CHECK(told->first == 2);
+  CHECK(told->next == 29);
+}
+
 TEST_CASE("an end token ends a request and is part of it, unless it is to be ignored") {
   test_engine engine;
   // The end token comes within 500 tokens for nearly every seed.
