@@ -90,6 +90,7 @@ outcome<std::optional<value>> method_of(heap& memory, const value& object, std::
 /// The bounds of a slice, as CPython's PySlice_AdjustIndices has them.
 struct bounds {
   std::int64_t start;
+  std::int64_t end;
   std::int64_t step;
   std::size_t count;
 
@@ -125,7 +126,20 @@ outcome<bounds> adjust(const value& start, const value& end, const value& step, 
     count = (first - last - 1) / -by + 1;
   else if (by > 0 && first < last)
     count = (last - first - 1) / by + 1;
-  return bounds{first, by, static_cast<std::size_t>(count)};
+  return bounds{first, last, by, static_cast<std::size_t>(count)};
+}
+
+/// A slice of a range is a range.
+outcome<void> slice_range(const list& whole, const bounds& b, list& part) {
+  const auto [start, end, step] = whole.bounds;
+  const auto element = [start = start, step = step](std::int64_t i, std::int64_t& out) {
+    return !__builtin_mul_overflow(i, step, &out) && !__builtin_add_overflow(start, out, &out);
+  };
+  const bool fits = element(b.start, part.bounds[0]) && element(b.end, part.bounds[1])
+                    && !__builtin_mul_overflow(step, b.step, &part.bounds[2]);
+  if (!fits)
+    return stop("an integer does not fit into 64 bits");
+  return {};
 }
 
 std::string slice_text(const text& t, const bounds& b) {
@@ -211,8 +225,11 @@ outcome<value> get_slice(
     items.reserve(b.count);
     for (std::size_t n = 0; n < b.count; ++n)
       items.push_back(l->items[b.index(n)]);
-    // A slice of a range is read as often as one likes, so a tuple does; only its printed form would differ.
-    return memory.make_list(std::move(items), l->kind == list::sort::range ? list::sort::tuple : l->kind);
+    auto* part = memory.make_list(std::move(items), l->kind);
+    if (l->kind == list::sort::range) {
+      JINJA_CHECK(slice_range(*l, b, *part));
+    }
+    return part;
   }
   if (is_undefined(object))
     return undefined_fault(object);

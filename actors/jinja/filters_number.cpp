@@ -74,7 +74,8 @@ std::optional<double> parse_float(std::string_view bytes) {
     return negative ? -INFINITY : INFINITY;
   if (word == "nan")
     return NAN;
-  if (rest.empty() || rest.find_first_not_of("0123456789.eE+-") != std::string_view::npos)
+  const bool starts = !rest.empty() && (rest[0] == '.' || (rest[0] >= '0' && rest[0] <= '9'));
+  if (!starts || rest.find_first_not_of("0123456789.eE+-") != std::string_view::npos)
     return std::nullopt;
   double out = 0;
   const auto end = std::from_chars(rest.data(), rest.data() + rest.size(), out);

@@ -54,8 +54,6 @@ outcome<value> last(heap& memory, const value& input, arguments& given) {
   JINJA_CHECK(parameters::bind("last", given, {}));
   if (const auto* l = as_list(input); l && l->kind == list::sort::iterator)
     return stop("'generator' object is not reversible");
-  if (is_undefined(input))
-    return undefined_fault(input);
   if (const auto* t = as_text(input))
     return t->bytes().empty() ? outcome<value>(undefined{})
                               : get_item(memory, input, std::int64_t{-1}, nullptr);

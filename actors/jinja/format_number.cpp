@@ -40,9 +40,10 @@ std::string fill(std::string_view head, std::string_view body, const number_form
 }
 
 std::string digits_of(std::uint64_t magnitude, unsigned base, bool capital) {
+  const std::string_view digits = capital ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;
   do {
-    out.push_back((capital ? "0123456789ABCDEF" : "0123456789abcdef")[magnitude % base]);
+    out.push_back(digits[magnitude % base]);
     magnitude /= base;
   } while (magnitude > 0);
   std::ranges::reverse(out);

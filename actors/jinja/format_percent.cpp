@@ -20,7 +20,7 @@ class percent_formatter {
       values_ = l->items;
     else
       values_ = {right};
-    // One value that is not a tuple may be left over if it could be a mapping for %(name).
+    // One value that is not a tuple may be left over if it can be indexed, as a mapping for %(name) can.
     single_ = !(l && l->kind == list::sort::tuple);
   }
 
@@ -34,7 +34,9 @@ class percent_formatter {
       JINJA_CHECK(field());
       JINJA_CHECK(memory_.costs().check());
     }
-    const bool may_stay = single_ && (as_mapping(right_) || as_list(right_));
+    const auto* sequence = as_list(right_);
+    const bool indexed = sequence && (sequence->kind == list::sort::list || sequence->kind == list::sort::range);
+    const bool may_stay = single_ && (as_mapping(right_) || indexed || is_undefined(right_));
     if (used_ < values_.size() && !may_stay && !by_name_)
       return stop("not all arguments converted during string formatting");
     return out_.finish();
@@ -42,6 +44,11 @@ class percent_formatter {
 
  private:
   outcome<void> field() {
+    if (rest_.starts_with('%')) {
+      out_.append("%");
+      rest_.remove_prefix(1);
+      return {};
+    }
     number_format how;
     std::optional<value> named;
     if (rest_.starts_with('(')) {
@@ -79,10 +86,6 @@ class percent_formatter {
       return stop("incomplete format");
     how.type = rest_[0];
     rest_.remove_prefix(1);
-    if (how.type == '%') {
-      out_.append("%");
-      return {};
-    }
     value what = none{};
     if (named) {
       what = *named;
