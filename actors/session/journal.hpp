@@ -43,12 +43,18 @@ struct append_request {
 
 /// Where sessions are kept. Appends are fenced: a record goes in only at the sequence and epoch that its
 /// writer expects, so that there is one history whoever believes to own it. Every call has a time-out
-/// (`deadline`). Errors of all calls: `not_found` for an unknown session, `quarantined` when a record in the
-/// middle is damaged, `io` and `resource_exhausted` from the disk.
+/// (`deadline`).
+///
+/// After `io`, `resource_exhausted` or `deadline` from a call that writes, the records may be stored or not;
+/// they never appear twice or in part. The writer reads the end of the journal, compares, and goes on from
+/// there; `stale_sequence` then means to read again, since the write may have been under way still. While the
+/// disk refuses, the end of a session so left is not known and answers `io` as well. Errors of all calls:
+/// `not_found` for an unknown session, `quarantined` when a record in the middle is damaged, `io` and
+/// `resource_exhausted` from the disk.
 class journal {
  public:
-  /// Told the sequence of the last record once all of them are durable. Called on the journal's own thread:
-  /// do no work in it.
+  /// Told the sequence of the last record once all of them are durable. Called on one of the journal's own
+  /// threads, or for a refusal before append() returns: do no work in it, and throw nothing.
   using appended = std::function<void(result<sequence_number>)>;
 
   virtual ~journal() = default;

@@ -52,7 +52,9 @@ struct config {
   // Journal: how long a token may wait for others to be committed with.
   std::uint32_t commit_tokens = 16; ///< at most so many tokens of a turn in one record
   std::chrono::milliseconds commit_delay{10};
-  std::chrono::seconds journal_deadline{10};               ///< for a call of the journal
+  std::chrono::seconds journal_deadline{10}; ///< for a call of the journal
+  /// At start, go on from what stands before damage in the middle of the embedded journal's log.
+  bool cut_damaged_journal = false;
   std::size_t journal_queue_bytes = std::size_t{64} << 20; ///< records that may wait for the disk
 
   /// Variables named GODWIT_… that nothing here reads: worth a warning, but an orchestrator may set such.

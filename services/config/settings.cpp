@@ -105,6 +105,13 @@ result<void> level(config& target, std::string_view text) {
   return {};
 }
 
+result<void> damaged_log(config& target, std::string_view text) {
+  if (text != "refuse" && text != "cut")
+    return fail(errc::invalid_argument, "must be refuse or cut, not \"" + std::string(text) + "\"");
+  target.cut_damaged_journal = text == "cut";
+  return {};
+}
+
 } // namespace
 
 result<endpoint> parse_endpoint(std::string_view text) {
@@ -168,6 +175,9 @@ const std::vector<setting>& settings() {
       godwit::number<&config::journal_deadline, 1, 600>},
     {"journal_queue_bytes", number, "records that may wait for the disk, in bytes",
       godwit::number<&config::journal_queue_bytes, mebi, 1024 * mebi>},
+    {"journal_damaged_log", text,
+      "refuse: do not start over a journal that is damaged before its end; cut: lose all behind it",
+      damaged_log},
   };
   return all;
 }

@@ -93,6 +93,7 @@ TEST_CASE("values out of range are refused with the range") {
   CHECK_FALSE(load_config({{"heartbeat-s", "0"}}, {}));
   CHECK_FALSE(load_config({{"max-connections", "0"}}, {}));
   CHECK_FALSE(load_config({{"log-format", "xml"}}, {}));
+  CHECK_FALSE(load_config({{"journal-damaged-log", "ignore"}}, {}));
   CHECK_FALSE(load_config({{"roles", "gateway,planet"}}, {}));
   CHECK_FALSE(load_config({{"roles", "all,gateway"}}, {}));
   CHECK_FALSE(load_config({{"roles", ""}}, {}));
