@@ -143,6 +143,12 @@ void declare_chat(CLI::App& app, words& said, int& exit) {
 }
 
 void declare_models(CLI::App& app, words& said, int& exit) {
+  auto* model = app.add_subcommand("model", "Look into model files");
+  model->require_subcommand(1);
+  auto* info = model->add_subcommand("info", "Shape, tensors, tokenizer, and what would compute it here");
+  info->add_option("file", said.file, "GGUF file")->required();
+  info->callback([&said, &exit] { exit = show_model(said.how, said.file); });
+
   auto* words = app.add_subcommand("tokenize", "Turn standard input into token ids, or back");
   words->add_option("--model", said.file, "GGUF file")->required();
   auto* special = words->add_flag("--special", said.special, "Recognise control tokens in the text");

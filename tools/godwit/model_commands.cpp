@@ -3,6 +3,7 @@
 #include "actors/tokenizer/chat_template.hpp"
 #include "actors/tokenizer/tokenizer.hpp"
 #include "kernels/gguf/file.hpp"
+#include "tools/godwit/model_info.hpp"
 #include "tools/godwit/token_list.hpp"
 
 #include <fmt/format.h>
@@ -28,6 +29,18 @@ result<std::shared_ptr<const tokenizer>> load_tokenizer(const std::filesystem::p
 }
 
 } // namespace
+
+int show_model(const settings& how, const std::filesystem::path& model) {
+  const auto file = gguf::file::open(model);
+  if (!file)
+    return report(file.error(), how.json);
+  const auto info = model_info(**file);
+  if (how.json)
+    print_json(info);
+  else
+    print_model_info(info);
+  return exit_ok;
+}
 
 int tokenize(const settings& how, const std::filesystem::path& model, std::string_view input, bool special) {
   const auto words = load_tokenizer(model);

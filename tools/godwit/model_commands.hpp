@@ -9,6 +9,9 @@ namespace godwit::cli {
 
 // Commands that need a model file and no node. What they read from standard input is passed in as `input`.
 
+/// What a model file holds, and what would compute it here.
+int show_model(const settings& how, const std::filesystem::path& model);
+
 /// Prints the token ids of `input`, separated by spaces or as a JSON array.
 /// @param special recognise control tokens in the text
 int tokenize(const settings& how, const std::filesystem::path& model, std::string_view input, bool special);
