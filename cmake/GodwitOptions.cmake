@@ -28,11 +28,6 @@ find_program(MOLD_PROGRAM mold)
 
 add_library(godwit_warnings INTERFACE)
 target_compile_options(godwit_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # False alarms of g++ 12 in optimised code: strings that are joined (its bug 105651), variants that are returned.
-  target_compile_options(godwit_warnings INTERFACE
-    $<$<CONFIG:Release,RelWithDebInfo>:-Wno-restrict> $<$<CONFIG:Release,RelWithDebInfo>:-Wno-maybe-uninitialized>)
-endif()
 if(GODWIT_DEVELOPER)
   target_compile_options(godwit_warnings INTERFACE -Werror)
 endif()

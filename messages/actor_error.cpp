@@ -31,6 +31,9 @@ caf::error to_caf_error(const error& failure) {
 }
 
 error from_caf_error(const caf::error& failure) {
+  // CAF reads an empty error's parts without looking whether it has any.
+  if (!failure)
+    return {errc::internal, "a failure without a cause", {}, {}};
   if (failure.category() == category) {
     error out;
     out.code = static_cast<errc>(failure.code());

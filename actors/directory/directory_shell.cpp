@@ -176,9 +176,9 @@ void directory_shell::session_down(const caf::down_msg& down) {
   if (found == by_address_.end())
     return;
   const auto session = found->second;
-  const auto code = from_caf_error(down.reason).code;
   // A session that lost its journal is another's now, or nobody's.
-  if (down.reason && code != errc::stale_epoch && code != errc::not_found && code != errc::quarantined)
+  const auto code = down.reason ? from_caf_error(down.reason).code : errc::stale_epoch;
+  if (code != errc::stale_epoch && code != errc::not_found && code != errc::quarantined)
     fallen_.insert(session);
   forget(session);
 }

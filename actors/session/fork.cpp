@@ -46,15 +46,20 @@ result<past> read_past(
   return out;
 }
 
-/// Takes out the messages that waited at the end, so that the fork's next turn has the next number.
-void drop_waiting(past& from) {
+/// Takes out the messages at the end whose turns had not begun, so that the fork's next turn has the next
+/// number.
+void drop_unbegun(past& from) {
   auto last = from.machine.order().last_turn();
-  const auto& waiting = from.machine.order().waiting();
-  while (std::find(waiting.begin(), waiting.end(), last) != waiting.end())
+  const auto unbegun = [&](turn_number number) {
+    const auto* turn = from.machine.find(number);
+    return turn != nullptr && turn->ended == 0 && !turn->prompted;
+  };
+  while (unbegun(last))
     --last;
   std::erase_if(from.records, [last](const placed_record& placed) {
     const auto record = placed.record.read();
-    return record.isAccepted() && record.getAccepted().getTurn() > last;
+    return (record.isAccepted() && record.getAccepted().getTurn() > last)
+           || (record.isPrompted() && record.getPrompted().getTurn() > last);
   });
 }
 
@@ -89,7 +94,7 @@ result<letter<schema::SessionInfo>> fork_session(
   auto copied = read_past(records, parent, *last, order);
   if (!copied)
     return fail(copied);
-  drop_waiting(*copied);
+  drop_unbegun(*copied);
 
   session_machine child(order.child);
   journal_records out;

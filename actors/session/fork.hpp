@@ -31,7 +31,8 @@ struct fork_order {
 result<sequence_number> fork_point(const session_machine& parent, std::string_view at);
 
 /// Opens a journal that holds the parent's records up to a point, and then says so. A turn that was running
-/// there ends there; messages that were waiting are left out. The copy needs nothing of the parent any more.
+/// there ends there; messages whose turns had not begun are left out. The copy needs nothing of the parent
+/// any more.
 /// @returns the new session; the errors of fork_point() and the journal, `too_large`, `conflict` for a closed
 /// parent
 result<letter<schema::SessionInfo>> fork_session(

@@ -152,7 +152,8 @@ std::optional<release_decision> end_without_tokens(const session_machine& machin
   const token_text& vocabulary, std::uint32_t context, std::int64_t at) {
   token_group none;
   const bool any = machine.tokens().size() > machine.prompt_length();
-  if (text.stopped() || (any && vocabulary.is_end(machine.tokens().back())))
+  if (text.stopped()
+      || (any && machine.tokens().back() < vocabulary.size() && vocabulary.is_end(machine.tokens().back())))
     none.finish = "stop";
   else if (remaining_tokens(machine, context) == 0)
     none.finish = "length";
@@ -179,7 +180,9 @@ answer_text running_answer(
   const auto* turn = machine.find(machine.running());
   if (turn != nullptr && turn->prompted)
     for (std::size_t i = machine.prompt_length(); i < machine.tokens().size(); ++i)
-      static_cast<void>(text.push(machine.tokens()[i]));
+      // A journal from a node with another model may hold tokens that this one does not have.
+      if (machine.tokens()[i] < vocabulary->size())
+        static_cast<void>(text.push(machine.tokens()[i]));
   return text;
 }
 

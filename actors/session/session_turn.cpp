@@ -161,7 +161,7 @@ void session_core::tokens(schema::TokenBatch::Reader batch) {
   if (!stream_ || stream_->request() != batch.getRequest())
     return; // of a generation that was given up
   progress_ = now();
-  if (auto good = stream_->take(batch); !good) {
+  if (auto good = stream_->take(batch, config_.model.text->size()); !good) {
     ports_.report(good.error());
     ports_.abandon(stream_->request(), schema::EndCause::CANCELLED);
     stream_failed(good.error());

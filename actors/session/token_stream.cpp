@@ -4,7 +4,7 @@
 
 namespace godwit {
 
-result<void> token_stream::take(schema::TokenBatch::Reader batch) {
+result<void> token_stream::take(schema::TokenBatch::Reader batch, token_id vocabulary) {
   const auto tokens = batch.getTokens();
   if (ended_)
     return fail(errc::internal, "tokens came behind the end of a generation");
@@ -12,6 +12,9 @@ result<void> token_stream::take(schema::TokenBatch::Reader batch) {
     return fail(errc::internal, "tokens of a generation are missing");
   if (tokens.size() > credit_)
     return fail(errc::internal, "tokens came without credit");
+  for (const auto token : tokens)
+    if (token.getToken() >= vocabulary)
+      return fail(errc::internal, "a generation has tokens that the model does not have");
   credit_ -= tokens.size();
   for (const auto from : tokens) {
     sampled_token token{from.getToken(), from.getLogprob(), {}};

@@ -26,8 +26,9 @@ class token_stream {
   turn_number turn() const { return turn_; }
 
   /// Takes a batch of this request.
-  /// @returns `internal` if it leaves out tokens, comes without credit, or behind the end
-  result<void> take(schema::TokenBatch::Reader batch);
+  /// @param vocabulary how many tokens there are
+  /// @returns `internal` if it leaves out tokens, has unknown ones, comes without credit, or behind the end
+  result<void> take(schema::TokenBatch::Reader batch, token_id vocabulary);
 
   /// Tokens that are not committed.
   std::span<const sampled_token> pending() const { return pending_; }

@@ -112,7 +112,8 @@ void down(self_pointer self, const caf::down_msg& message) {
     return;
   for (std::size_t i = 0; i < state.children.size(); ++i)
     if (state.children[i].handle && state.children[i].handle->address() == message.source)
-      return child_ended(self, i, !message.reason, from_caf_error(message.reason).message);
+      return child_ended(self, i, !message.reason,
+        message.reason ? from_caf_error(message.reason).message : std::string("it ended of itself"));
 }
 
 /// Drains the children from the last to the first.

@@ -1,1 +1,97 @@
+#include "actors/node/node.hpp"
+#include "tests/unit/actors/node/scripted_part.hpp"
+
 #include <catch2/catch.hpp>
+
+using namespace godwit;
+using namespace godwit::test;
+
+namespace {
+
+class world : public still_system {
+ public:
+  world() {
+    node_config config;
+    config.name = node_name("here");
+    config.incarnation = "i";
+    config.roles = {"gateway", "decode"};
+    config.model = "toy";
+    config.started_at = 42;
+    node = spawn_node(system, config);
+    stops.push_back(node);
+  }
+  void join(const std::string& name, const part_script& script = {}) {
+    const auto part = spawn_part(system, name, script);
+    stops.push_back(part);
+    caf::anon_send(node, join_atom::value, name, part);
+    scheduler.run();
+  }
+  node_actor node;
+};
+
+} // namespace
+
+TEST_CASE("a node shows its parts under the names by which they joined") {
+  world w;
+  w.join("device");
+  w.join("router", {.state = "starting"});
+  const auto answer = w.ask<letter<schema::NodeStatus>>(w.node, info_atom::value);
+  REQUIRE(answer->has_value());
+  const auto info = (**answer).read();
+  CHECK(std::string(info.getName().cStr()) == "here");
+  CHECK(std::string(info.getState().cStr()) == "starting");
+  CHECK(info.getRoles().size() == 2);
+  CHECK(info.getStartedAt() == 42);
+  REQUIRE(info.getActors().size() == 2);
+  CHECK(std::string(info.getActors()[1].getName().cStr()) == "router");
+  CHECK(info.getActors()[0].getGauges().size() == 1);
+}
+
+TEST_CASE("a node that has no parts yet answers, and so does one with a part that does not") {
+  world w;
+  CHECK(w.ask<letter<schema::NodeStatus>>(w.node, info_atom::value)->has_value());
+  w.join("device", {.answers = false});
+  const auto answer = w.ask<letter<schema::ActorStatus>>(w.node, status_atom::value);
+  CHECK(!answer->has_value());
+  w.pass(2'001);
+  REQUIRE(answer->has_value());
+  CHECK(std::string((**answer).read().getState().cStr()) == "starting");
+  CHECK(std::string((**answer).read().getReason().cStr()) == "device is unresponsive: it does not answer");
+}
+
+TEST_CASE("a part that has stopped makes the node not ready") {
+  world w;
+  w.join("device");
+  caf::anon_send(w.stops.back(), stop_atom::value);
+  w.scheduler.run();
+  const auto answer = w.ask<letter<schema::ActorStatus>>(w.node, status_atom::value);
+  CHECK(std::string((**answer).read().getReason().cStr()).starts_with("device is stopped"));
+}
+
+TEST_CASE("a node drains its parts from the last to the first, one after the other") {
+  std::vector<std::string> log;
+  world w;
+  w.join("device", {.log = &log});
+  w.join("router", {.answers = false, .log = &log});
+  w.join("directory", {.remaining = 3, .log = &log});
+  const auto answer = w.ask<letter<schema::Drained>>(w.node, drain_atom::value);
+  CHECK(log == std::vector<std::string>{"drain directory", "drain router"});
+  CHECK(!answer->has_value());
+  w.pass(60'001);
+  CHECK(log.back() == "drain device");
+  REQUIRE(answer->has_value());
+  CHECK((**answer).read().getRemaining() == 4);
+  w.pass(2'001);
+  log.clear();
+}
+
+TEST_CASE("a node that was told of a lost cause has failed") {
+  world w;
+  w.join("device");
+  caf::anon_send(w.node, escalate_atom::value, std::string("device"), std::string("it ended too often"));
+  w.scheduler.run();
+  const auto answer = w.ask<letter<schema::ActorStatus>>(w.node, status_atom::value);
+  CHECK(std::string((**answer).read().getState().cStr()) == "failed");
+  CHECK(
+    std::string((**answer).read().getReason().cStr()) == "device cannot be kept running: it ended too often");
+}

@@ -1,1 +1,127 @@
+#include "actors/supervisor/supervisor.hpp"
+#include "actors/node/node.hpp"
+#include "messages/actor_error.hpp"
+#include "tests/unit/actors/node/scripted_part.hpp"
+#include "tests/unit/actors/session/fake_time.hpp"
+
 #include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+using namespace godwit;
+using namespace godwit::test;
+
+namespace {
+
+/// A supervisor of three parts, each of which would use those before it.
+class world : public still_system {
+ public:
+  world() {
+    node = spawn_node(
+      system, {node_name("here"), "i", {}, "toy", 0, std::chrono::seconds(2), std::chrono::seconds(60)});
+    supervisor_config config;
+    config.limits = {
+      2, std::chrono::milliseconds(10'000), std::chrono::milliseconds(100), std::chrono::milliseconds(1'000)};
+    config.node = node;
+    config.time = time;
+    for (const std::string name : {"device", "router", "directory"})
+      config.children.push_back({name, [this, name](caf::actor_system& in) {
+                                   log.push_back("start " + name);
+                                   if (name == broken)
+                                     throw std::runtime_error("no memory");
+                                   current[name] = spawn_part(in, name, {.log = &log});
+                                   return current[name];
+                                 }});
+    supervisor = spawn_supervisor(system, config);
+    stops = {node, supervisor};
+    scheduler.run();
+    CHECK(take_log() == texts{"start device", "start router", "start directory"});
+  }
+
+  ~world() { finish(); }
+
+  using texts = std::vector<std::string>;
+  texts take_log() { return std::exchange(log, {}); }
+  void kill(const std::string& name) {
+    caf::anon_send_exit(current[name], caf::exit_reason::kill);
+    scheduler.run();
+  }
+  void wait(std::int64_t milliseconds) {
+    time->pass(milliseconds);
+    pass(milliseconds);
+  }
+  std::string node_state() {
+    const auto answer = ask<letter<schema::ActorStatus>>(node, status_atom::value);
+    return (**answer).read().getState().cStr();
+  }
+  letter<schema::ActorStatus> status() {
+    return **ask<letter<schema::ActorStatus>>(supervisor, status_atom::value);
+  }
+
+  std::shared_ptr<fake_time> time = std::make_shared<fake_time>();
+  texts log;
+  std::map<std::string, common_actor> current;
+  std::string broken;
+  node_actor node;
+  supervisor_actor supervisor;
+};
+
+} // namespace
+
+TEST_CASE("a part that dies is started again, and those that use it too") {
+  world w;
+  CHECK(w.node_state() == "ready");
+  w.kill("router");
+  CHECK(w.take_log() == world::texts{"stop directory"});
+  CHECK(std::string(w.status().read().getState().cStr()) == "starting");
+  w.wait(100);
+  CHECK(w.take_log() == world::texts{"start router", "start directory"});
+  CHECK(w.node_state() == "ready");
+  CHECK(w.status().read().getGauges()[1].getValue() == 1);
+  CHECK(w.status().read().getGauges()[2].getValue() == 0);
+}
+
+TEST_CASE("a part that dies again and again makes the node fail") {
+  world w;
+  for (int i = 0; i < 2; ++i) {
+    w.kill("router");
+    w.wait(1'000);
+  }
+  w.take_log();
+  w.kill("router");
+  CHECK(w.take_log() == world::texts{"stop directory"});
+  w.wait(5'000);
+  CHECK(w.take_log().empty());
+  CHECK(w.node_state() == "failed");
+  CHECK(std::string(w.status().read().getState().cStr()) == "failed");
+}
+
+TEST_CASE("a part that cannot be started is tried again") {
+  world w;
+  w.broken = "device";
+  w.kill("device");
+  w.wait(100);
+  CHECK(std::count(w.log.begin(), w.log.end(), "start device") == 1);
+  w.broken = "";
+  w.wait(1'000);
+  CHECK(std::count(w.log.begin(), w.log.end(), "start directory") == 1);
+  CHECK(w.node_state() == "ready");
+}
+
+TEST_CASE("draining goes from the last part to the first, and nothing is started again") {
+  world w;
+  const auto answer = w.ask<letter<schema::Drained>>(w.supervisor, drain_atom::value);
+  REQUIRE(answer->has_value());
+  CHECK(w.take_log() == world::texts{"drain directory", "drain router", "drain device"});
+  w.kill("router");
+  w.wait(5'000);
+  CHECK(w.take_log().empty());
+}
+
+TEST_CASE("stopping stops the parts from the last to the first") {
+  world w;
+  caf::anon_send(w.supervisor, stop_atom::value);
+  w.scheduler.run();
+  CHECK(w.take_log() == world::texts{"stop directory", "stop router", "stop device"});
+}

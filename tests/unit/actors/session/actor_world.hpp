@@ -1,0 +1,285 @@
+#pragma once
+
+#include "actors/session/memory_journal.hpp"
+#include "actors/session/session.hpp"
+#include "actors/session/session_records.hpp"
+#include "messages/actor_error.hpp"
+#include "tests/support/toy_model.hpp"
+#include "tests/unit/actors/session/fake_time.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+/// Actors on a scheduler that runs when the test says so, around a memory journal; tokenizer and worker are
+/// toys. Time passes for the actors' clock and ours together.
+class actor_world {
+ public:
+  struct generation {
+    std::vector<token_id> tokens;
+    std::uint32_t left = 0;
+    std::uint32_t credit = 0;
+    std::uint64_t seed = 0;
+    bool ended = false;
+    generation_sink_actor sink;
+  };
+  /// What a subscriber got.
+  struct inbox {
+    std::vector<std::string> ids;
+    std::vector<std::string> types;
+    std::vector<std::string> data;
+    bool ended = false;
+    int error = 0;
+  };
+  template <class T>
+  using reply = std::optional<result<T>>;
+
+  actor_world()
+    : system(settings_), scheduler(dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler())) {
+    config.records = log;
+    config.model = {"toy", "toy-1", 4'000, 0, text};
+    config.node = node_name("node");
+    config.incarnation = "start-1";
+    config.time = time;
+    config.next_request = [this] { return ++requests; };
+    config.random = [this] { return ++randoms * 0x9e3779b97f4a7c15U; };
+    config.report = [this](const session_id&, const error& what) { reports.push_back(what.code); };
+    config.tokenizer = system.spawn([this](tokenizer_actor::pointer self) { return tokenizer(self); });
+    config.router = system.spawn([this](router_actor::pointer self) { return router(self); });
+  }
+  ~actor_world() {
+    for (const auto& handle : stops_)
+      caf::anon_send(handle, stop_atom::value);
+    caf::anon_send(config.tokenizer, stop_atom::value);
+    caf::anon_send(config.router, stop_atom::value);
+    log->resume();
+    run();
+  }
+
+  /// Opens a journal as a directory does.
+  session_id open(std::uint64_t seed = 1, std::uint32_t max_tokens = 12, std::uint64_t ttl_s = 0) {
+    const auto wanted = wanted_session("t", seed, max_tokens, ttl_s);
+    const session_owner owner{config.node, config.incarnation, config.model.fingerprint};
+    const auto id = new_session_id(config.random);
+    REQUIRE(log->open(id, tenant_id("t"), config.node,
+      {opened_record(wanted.read(), "toy", "toy-1", time->wall), claimed_record(owner, 1, time->wall)},
+      false));
+    return id;
+  }
+  static letter<schema::SessionSettings> wanted_session(const std::string& tenant, std::uint64_t seed = 1,
+    std::uint32_t max_tokens = 12, std::uint64_t ttl_s = 0) {
+    return letter<schema::SessionSettings>::make([&](schema::SessionSettings::Builder b) {
+      b.setTenant(tenant);
+      b.initSampling().setSeed(seed);
+      b.setMaxTokens(max_tokens);
+      b.setTtlSeconds(ttl_s);
+    });
+  }
+  session_actor spawn(const session_id& id) {
+    auto handle = spawn_session(system, id, std::make_shared<const session_config>(config));
+    stop_at_end(handle);
+    return handle;
+  }
+  void stop_at_end(const common_actor& handle) { stops_.push_back(handle); }
+
+  void run() { scheduler.run(); }
+  void pass(std::int64_t milliseconds) {
+    time->pass(milliseconds);
+    scheduler.advance_time(std::chrono::milliseconds(milliseconds));
+    run();
+  }
+  /// Lets the worker go on until nothing more happens.
+  void settle() {
+    run();
+    while (work(5) > 0)
+      run();
+  }
+  std::size_t work(std::size_t most) {
+    for (auto& [request, one] : generations) {
+      if (one.ended || one.credit == 0)
+        continue;
+      const auto position = static_cast<position_t>(one.tokens.size());
+      std::vector<token_id> made;
+      auto finish = schema::FinishReason::NONE;
+      while (made.size() < most && one.credit > 0 && finish == schema::FinishReason::NONE) {
+        made.push_back(toy_next(one.seed, one.tokens));
+        one.tokens.push_back(made.back());
+        --one.credit;
+        finish = made.back() == toy_text::end ? schema::FinishReason::STOP
+                 : --one.left == 0            ? schema::FinishReason::LENGTH
+                                              : schema::FinishReason::NONE;
+      }
+      one.ended = finish != schema::FinishReason::NONE;
+      const auto number = request;
+      caf::anon_send(one.sink, letter<schema::TokenBatch>::make([&](schema::TokenBatch::Builder b) {
+        b.setRequest(number);
+        b.setPosition(position);
+        auto list = b.initTokens(static_cast<unsigned>(made.size()));
+        for (unsigned i = 0; i < made.size(); ++i)
+          list[i].setToken(made[i]);
+        b.setFinish(finish);
+      }));
+      run();
+      return made.size();
+    }
+    return 0;
+  }
+
+  /// Asks, runs, and takes the answer if there is one.
+  template <class T, class Handle, class... Args>
+  std::shared_ptr<reply<T>> ask(const Handle& handle, Args... args) {
+    auto answer = std::make_shared<reply<T>>();
+    system.spawn([=](caf::event_based_actor* self) {
+      self->request(handle, std::chrono::seconds(100), args...)
+        .then([answer](const T& value) { *answer = result<T>(value); },
+          [answer](
+            const caf::error& why) { *answer = result<T>(tl::unexpected<error>(from_caf_error(why))); });
+    });
+    run();
+    return answer;
+  }
+  std::shared_ptr<reply<letter<schema::MessageAccepted>>> post(const session_actor& session,
+    const std::string& content, const std::string& key = {}, bool cancel = false) {
+    return ask<letter<schema::MessageAccepted>>(
+      session, letter<schema::PostMessage>::make([&](schema::PostMessage::Builder b) {
+        b.setContent(content);
+        b.setIdempotencyKey(key);
+        b.setCancelOnDisconnect(cancel);
+      }));
+  }
+  letter<schema::SessionInfo> info(const session_actor& session) {
+    const auto answer = ask<letter<schema::SessionInfo>>(session, info_atom::value);
+    REQUIRE(answer->has_value());
+    REQUIRE(**answer);
+    return ***answer;
+  }
+  /// Opens a stream; its events come into `inboxes`. @returns its number
+  std::uint64_t subscribe(const session_actor& session, std::uint32_t credit, turn_number only = 0) {
+    auto sink = system.spawn([this](event_sink_actor::pointer) { return event_sink(); });
+    const auto answer = ask<letter<schema::Subscribed>>(session,
+      letter<schema::SubscribeRequest>::make([&](schema::SubscribeRequest::Builder b) {
+        b.setCredit(credit);
+        b.setOnlyTurn(only);
+      }),
+      sink);
+    REQUIRE(answer->has_value());
+    REQUIRE(**answer);
+    return (***answer).read().getSubscription();
+  }
+
+  std::shared_ptr<memory_disk> disk = std::make_shared<memory_disk>();
+  std::shared_ptr<memory_journal> log = std::make_shared<memory_journal>(disk);
+  std::shared_ptr<fake_time> time = std::make_shared<fake_time>();
+  std::shared_ptr<const toy_text> text = std::make_shared<toy_text>();
+  request_id requests = 0;
+  std::uint64_t randoms = 0;
+  std::map<request_id, generation> generations;
+  std::vector<schema::EndCause> abandoned;
+  std::vector<errc> reports;
+  std::map<std::uint64_t, inbox> inboxes;
+
+ private:
+  struct test_settings : caf::actor_system_config {
+    test_settings() { set("scheduler.policy", caf::atom("testing")); }
+  };
+  test_settings settings_;
+
+ public:
+  caf::actor_system system;
+  caf::scheduler::test_coordinator& scheduler;
+  session_config config;
+
+ private:
+  tokenizer_actor::behavior_type tokenizer(tokenizer_actor::pointer self) const {
+    const auto ids_of = [](const std::vector<token_id>& ids, auto list) {
+      for (unsigned i = 0; i < ids.size(); ++i)
+        list.set(i, ids[i]);
+    };
+    return {
+      [this, ids_of](const letter<schema::EncodeRequest>& mail) {
+        const auto data = mail.read().getText();
+        const auto ids = text->encode({reinterpret_cast<const char*>(data.begin()), data.size()});
+        return letter<schema::TokenIds>::make(
+          [&](schema::TokenIds::Builder b) { ids_of(ids, b.initIds(static_cast<unsigned>(ids.size()))); });
+      },
+      [](const letter<schema::DecodeRequest>&) { return letter<schema::DecodedText>(); },
+      [this, ids_of](const letter<schema::RenderRequest>& mail) {
+        std::vector<std::pair<std::string, std::string>> messages;
+        for (const auto message : mail.read().getMessages())
+          messages.emplace_back(message.getRole().cStr(), message.getContent().cStr());
+        const auto chat = toy_chat(messages);
+        const auto ids = mail.read().getTextOnly() ? std::vector<token_id>() : text->encode(chat);
+        return letter<schema::RenderedChat>::make([&](schema::RenderedChat::Builder b) {
+          b.setText(capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(chat.data()), chat.size()));
+          ids_of(ids, b.initIds(static_cast<unsigned>(ids.size())));
+        });
+      },
+      [](status_atom) { return letter<schema::ActorStatus>(); },
+      [](drain_atom) { return letter<schema::Drained>(); },
+      [self](stop_atom) { self->quit(); },
+    };
+  }
+  router_actor::behavior_type router(router_actor::pointer self) {
+    return {
+      [this](const letter<schema::GenerateRequest>& mail, const generation_sink_actor& sink) {
+        const auto request = mail.read();
+        generation one;
+        for (const auto token : request.getTokens())
+          one.tokens.push_back(token);
+        one.left = request.getMaxTokens();
+        one.credit = request.getCredit();
+        one.seed = request.getSampling().getSeed();
+        one.sink = sink;
+        generations[request.getRequest()] = std::move(one);
+        return letter<schema::GenerateAccepted>();
+      },
+      [this](const letter<schema::CreditGrant>& mail) {
+        generations[mail.read().getRequest()].credit += mail.read().getTokens();
+      },
+      [this](const letter<schema::CancelRequest>& mail) {
+        for (const auto request : mail.read().getRequests())
+          generations[request].ended = true;
+        abandoned.push_back(mail.read().getCause());
+      },
+      [](const letter<schema::RouteExplainRequest>&) { return letter<schema::GenerateAccepted>(); },
+      [](status_atom) { return letter<schema::ActorStatus>(); },
+      [](drain_atom) { return letter<schema::Drained>(); },
+      [this, self](stop_atom) {
+        generations.clear(); // they hold sinks
+        self->quit();
+      },
+    };
+  }
+  event_sink_actor::behavior_type event_sink() {
+    return {
+      [this](const letter<schema::EventBatch>& mail) {
+        auto& box = inboxes[mail.read().getSubscription()];
+        for (const auto event : mail.read().getEvents()) {
+          box.ids.emplace_back(event.getId().cStr());
+          box.types.emplace_back(event.getType().cStr());
+          box.data.emplace_back(event.getData().cStr());
+        }
+        box.ended = mail.read().getEnded();
+        box.error = mail.read().getErrorCode();
+      },
+    };
+  }
+
+  std::vector<common_actor> stops_;
+};
+
+} // namespace godwit

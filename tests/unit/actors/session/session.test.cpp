@@ -1,0 +1,234 @@
+#include "tests/unit/actors/session/actor_world.hpp"
+
+#include "actors/session/session_records.hpp"
+
+using namespace godwit;
+
+namespace {
+
+using texts = std::vector<std::string>;
+
+std::string status_of(const letter<schema::SessionInfo>& info) {
+  return info.read().getStatus().cStr();
+}
+
+} // namespace
+
+TEST_CASE("a message is answered and its events are sent only when the journal has them") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto stream = world.subscribe(session, 100);
+  world.log->hold();
+  const auto answer = world.post(session, "Hello");
+  CHECK(world.log->waiting() == 1);
+  CHECK(!answer->has_value());
+  CHECK(world.inboxes[stream].types.empty());
+  CHECK(world.generations.empty());
+
+  world.log->release(1);
+  world.run();
+  REQUIRE(answer->has_value());
+  CHECK((***answer).read().getTurn() == 1);
+  CHECK(world.inboxes[stream].types == texts{"message.accepted", "turn.started"});
+  world.work(3);
+  CHECK(world.inboxes[stream].types.size() == 2);
+  world.log->resume();
+  world.run();
+  CHECK(world.inboxes[stream].types.size() == 3);
+  world.settle();
+  CHECK(world.inboxes[stream].types.back() == "turn.completed");
+  CHECK(status_of(world.info(session)) == "idle");
+}
+
+TEST_CASE("a second turn is asked for with the tokens of the first") {
+  actor_world world;
+  const auto session = world.spawn(world.open(2));
+  world.post(session, "Hello");
+  world.settle();
+  const auto first = world.generations.rbegin()->second.tokens;
+  world.post(session, "Go on");
+  const auto& prompt = world.generations.rbegin()->second.tokens;
+  const auto answer = world.ask<letter<schema::Transcript>>(session, transcript_atom::value);
+  const auto messages = (***answer).read().getMessages();
+  REQUIRE(messages.size() == 3);
+  CHECK(world.text->decode(prompt)
+        == toy_chat({{"user", "Hello"}, {"assistant", messages[1].getContent().cStr()}, {"user", "Go on"}}));
+}
+
+TEST_CASE("a turn's stream ends with the turn, by the place that the answer gives") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto answer = world.post(session, "Hello");
+  const std::string before = (***answer).read().getEventBefore().cStr();
+  const auto stream = world.subscribe(session, 100, 1);
+  world.settle();
+  CHECK(world.inboxes[stream].ended);
+  CHECK(world.inboxes[stream].ids.front() > before);
+  CHECK(world.inboxes[stream].types.front() == "message.accepted");
+}
+
+TEST_CASE("a subscriber without credit gets nothing until it grants some") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto stream = world.subscribe(session, 0);
+  world.post(session, "Hello");
+  world.settle();
+  CHECK(world.inboxes[stream].types.empty());
+  caf::anon_send(session, letter<schema::EventCredit>::make([&](schema::EventCredit::Builder b) {
+    b.setSubscription(stream);
+    b.setEvents(1'000);
+  }));
+  world.run();
+  CHECK(world.inboxes[stream].types.back() == "turn.completed");
+}
+
+TEST_CASE("a client that leaves cancels only the turn that asked for it") {
+  for (const bool asked : {false, true}) {
+    actor_world world;
+    const auto session = world.spawn(world.open());
+    world.post(session, "Hello", {}, asked);
+    const auto stream = world.subscribe(session, 100, 1);
+    world.work(2);
+    caf::anon_send(session, letter<schema::Unsubscribe>::make([&](schema::Unsubscribe::Builder b) {
+      b.setSubscription(stream);
+      b.setClientLeft(true);
+    }));
+    world.run();
+    CHECK(world.abandoned.empty() == !asked);
+    if (asked)
+      CHECK(world.abandoned.front() == schema::EndCause::CLIENT_LEFT);
+  }
+}
+
+TEST_CASE("a cancel is answered with the turn's true state") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  world.post(session, "Hello");
+  world.work(2);
+  for (int i = 0; i < 2; ++i) {
+    const auto state = world.ask<letter<schema::TurnState>>(session, letter<schema::CancelTurn>());
+    CHECK(std::string((***state).read().getStatus().cStr()) == "cancelled");
+  }
+  CHECK(world.abandoned.size() == 1);
+}
+
+TEST_CASE("a session that was running goes on by itself in a new process") {
+  actor_world world;
+  const auto id = world.open(5);
+  auto session = world.spawn(id);
+  world.post(session, "Hello");
+  world.work(3);
+  caf::anon_send(session, stop_atom::value);
+  world.run();
+  CHECK(world.abandoned == std::vector<schema::EndCause>{schema::EndCause::DRAINING});
+  CHECK(world.disk->sessions.at(id).head.running);
+
+  world.config.incarnation = "start-2";
+  session = world.spawn(id);
+  world.run();
+  CHECK(world.generations.size() == 2);
+  CHECK(world.disk->sessions.at(id).head.epoch == 2);
+  world.settle();
+  CHECK(status_of(world.info(session)) == "idle");
+  const auto& tokens = world.generations.rbegin()->second.tokens;
+  const auto prompt = world.text->encode(toy_chat({{"user", "Hello"}}));
+  std::vector<token_id> golden = prompt;
+  while (golden.size() < tokens.size())
+    golden.push_back(toy_next(5, golden));
+  CHECK(tokens == golden);
+}
+
+TEST_CASE("a quarantined session says so and refuses the rest") {
+  actor_world world;
+  const auto id = world.open();
+  world.log->damage(id, 2);
+  const auto session = world.spawn(id);
+  CHECK(status_of(world.info(session)) == "quarantined");
+  const auto answer = world.post(session, "Hello");
+  CHECK((**answer).error().code == errc::quarantined);
+  const auto asked = world.ask<bool>(session, passivate_atom::value);
+  CHECK(***asked);
+}
+
+TEST_CASE("a session is passivated only when nothing runs and nobody listens") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto stream = world.subscribe(session, 100);
+  CHECK(!***world.ask<bool>(session, passivate_atom::value));
+  caf::anon_send(session,
+    letter<schema::Unsubscribe>::make([&](schema::Unsubscribe::Builder b) { b.setSubscription(stream); }));
+  world.post(session, "Hello");
+  CHECK(!***world.ask<bool>(session, passivate_atom::value));
+  world.settle();
+  CHECK(***world.ask<bool>(session, passivate_atom::value));
+  const auto gone = world.ask<letter<schema::SessionInfo>>(session, info_atom::value);
+  CHECK((**gone).error().code == errc::peer_lost);
+}
+
+TEST_CASE("a stalled generation is given up by the clock and tried again") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  world.post(session, "Hello");
+  world.work(1);
+  world.pass(119'999);
+  CHECK(world.abandoned.empty());
+  world.pass(2);
+  CHECK(world.abandoned == std::vector<schema::EndCause>{schema::EndCause::DEADLINE});
+  world.pass(1'000);
+  CHECK(world.generations.size() == 2);
+  world.settle();
+  CHECK(status_of(world.info(session)) == "idle");
+}
+
+TEST_CASE("a fork is a session of its own") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  world.post(session, "Hello");
+  world.settle();
+  const auto answer = world.ask<letter<schema::SessionInfo>>(session, letter<schema::ForkRequest>());
+  REQUIRE(**answer);
+  const session_id child((***answer).read().getId().cStr());
+  CHECK(is_session_id(child.value));
+  const auto twin = world.spawn(child);
+  world.post(session, "Go on");
+  world.settle();
+  const auto mine = world.generations.rbegin()->second.tokens;
+  world.post(twin, "Go on");
+  world.settle();
+  CHECK(world.generations.rbegin()->second.tokens == mine);
+}
+
+TEST_CASE("an owner that is not one any more ends, and its streams with it") {
+  actor_world world;
+  const auto id = world.open();
+  const auto session = world.spawn(id);
+  const auto stream = world.subscribe(session, 100);
+  REQUIRE(world.log->claim(
+    id, 1, node_name("other"), claimed_record({node_name("other"), "x", "toy-1"}, 2, world.time->wall)));
+  const auto answer = world.post(session, "Hello");
+  CHECK((**answer).error().code == errc::stale_epoch);
+  CHECK(world.inboxes[stream].ended);
+  CHECK(world.inboxes[stream].error == static_cast<int>(errc::stale_epoch));
+}
+
+TEST_CASE("closing a session ends its turn and its streams cleanly") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto stream = world.subscribe(session, 100);
+  world.post(session, "Hello");
+  world.work(1);
+  const auto answer = world.ask<letter<schema::SessionInfo>>(session, letter<schema::CloseSession>());
+  CHECK(status_of(***answer) == "closed");
+  CHECK(world.inboxes[stream].types.back() == "turn.cancelled");
+  CHECK(world.inboxes[stream].ended);
+  CHECK(world.inboxes[stream].error == 0);
+}
+
+TEST_CASE("new ids have the form of session ids") {
+  std::uint64_t state = 0;
+  const auto id = new_session_id([&] { return ++state; });
+  CHECK(id.value == "ses_10000000000000002000000000000000");
+  CHECK(is_session_id(id.value));
+  CHECK(!is_session_id("ses_1"));
+  CHECK(!is_session_id("ses_1000000000000000200000000000000G"));
+}

@@ -1,0 +1,224 @@
+#include "actors/session/session_machine.hpp"
+#include "actors/session/session_views.hpp"
+#include "tests/unit/actors/session/journal_builder.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace godwit;
+
+namespace {
+
+const session_id some{"ses_0123456789abcdef0123456789abcdef"};
+
+/// Events as lines "sequence.index type data".
+std::vector<std::string> lines(session_machine& machine, const journal_builder& journal) {
+  std::vector<std::string> out;
+  for (const auto& record : journal.records) {
+    const auto events = machine.apply(record);
+    REQUIRE(events);
+    for (const auto& event : *events)
+      out.push_back(std::to_string(event.place.sequence) + "." + std::to_string(event.place.index) + " "
+                    + event.type + " " + event.data);
+  }
+  return out;
+}
+
+using texts = std::vector<std::string>;
+const std::string usage = R"("usage":{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7,)"
+                          R"("prompt_tokens_details":{"cached_tokens":2}})";
+
+} // namespace
+
+TEST_CASE("a turn's records make its events") {
+  session_machine machine(some);
+  const auto journal = journal_builder()
+                         .opened()
+                         .claimed("a", 1)
+                         .accepted(1, "Hi \"you\"")
+                         .prompted(1, 0, {1, 2, 3, 4})
+                         .released(1, 4, {10, 11}, "Hello")
+                         .released(1, 6, {12}, "")
+                         .ended(1, "stop", " end");
+  CHECK(lines(machine, journal)
+        == texts{R"(3.0 message.accepted {"turn":1,"role":"user","content":"Hi \"you\""})",
+          R"(3.1 turn.started {"turn":1})",
+          R"(5.0 token {"turn":1,"text":"Hello","tokens":[10,11],"position":4})",
+          R"(6.0 token {"turn":1,"text":"","tokens":[12],"position":6})",
+          R"(7.0 token {"turn":1,"text":" end","tokens":[],"position":7})",
+          R"(7.1 turn.completed {"turn":1,"finish_reason":"stop",)" + usage + "}"});
+  CHECK(machine.running() == 0);
+  CHECK(machine.find(1)->answer == "Hello end");
+  CHECK(machine.tokens() == std::vector<token_id>{1, 2, 3, 4, 10, 11, 12});
+  CHECK(machine.usage() == token_usage{4, 3, 2});
+}
+
+TEST_CASE("a message that arrives during a turn starts with the end of that turn") {
+  session_machine machine(some);
+  const auto journal =
+    journal_builder().opened().accepted(1, "one").accepted(2, "two").prompted(1, 0, {1}).ended(1, "length");
+  CHECK(
+    lines(machine, journal)
+    == texts{R"(2.0 message.accepted {"turn":1,"role":"user","content":"one"})",
+      R"(2.1 turn.started {"turn":1})", R"(3.0 message.accepted {"turn":2,"role":"user","content":"two"})",
+      R"(5.0 turn.completed {"turn":1,"finish_reason":"length",)" + usage + "}",
+      R"(5.1 turn.started {"turn":2})"});
+  CHECK(machine.running() == 2);
+}
+
+TEST_CASE("an interrupting message goes before those that wait, and the turn says who ended it") {
+  session_machine machine(some);
+  const auto journal = journal_builder()
+                         .opened(schema::OnBusy::INTERRUPT)
+                         .accepted(1, "one")
+                         .accepted(2, "two")
+                         .cancelled(1, schema::EndCause::INTERRUPTED)
+                         .ended(1, "cancelled");
+  const auto seen = lines(machine, journal);
+  CHECK(seen[3] == R"(5.0 turn.cancelled {"turn":1,"cause":"interrupted",)" + usage + "}");
+  CHECK(seen[4] == R"(5.1 turn.started {"turn":2})");
+}
+
+TEST_CASE("a claim is an event only if a turn is taken over or the owner is another") {
+  session_machine machine(some);
+  const auto journal = journal_builder()
+                         .opened()
+                         .claimed("a", 1)
+                         .claimed("a", 2)
+                         .accepted(1, "one")
+                         .claimed("a", 3)
+                         .claimed("b", 4)
+                         .claimed("b", 5, "f2");
+  CHECK(lines(machine, journal)
+        == texts{R"(4.0 message.accepted {"turn":1,"role":"user","content":"one"})",
+          R"(4.1 turn.started {"turn":1})", R"(5.0 session.recovering {"turn":1,"epoch":3,"attempt":1})",
+          R"(6.0 session.moved {"epoch":4,"node":"b","exact":true})",
+          R"(6.1 session.recovering {"turn":1,"epoch":4,"attempt":2})",
+          R"(7.0 session.moved {"epoch":5,"node":"b","exact":false})",
+          R"(7.1 session.recovering {"turn":1,"epoch":5,"attempt":3})"});
+  CHECK(machine.order().attempts() == 3);
+}
+
+TEST_CASE("a token ends the count of tries") {
+  session_machine machine(some);
+  lines(machine, journal_builder().opened().accepted(1, "one").prompted(1, 0, {1}).claimed("a", 2).released(
+                   1, 1, {5}, "x"));
+  CHECK(machine.order().attempts() == 0);
+}
+
+TEST_CASE("a failure keeps the partial answer and says why") {
+  session_machine machine(some);
+  const auto seen =
+    lines(machine, journal_builder()
+                     .opened()
+                     .accepted(1, "one")
+                     .prompted(1, 0, {1})
+                     .released(1, 1, {5}, "part")
+                     .ended(1, "failed", "", {errc::deadline, "no token came for too long", "", "stalled"}));
+  CHECK(seen.back()
+        == R"(5.0 turn.failed {"turn":1,"error":{"type":"deadline","code":"stalled",)"
+           R"("message":"no token came for too long"},)"
+             + usage + "}");
+  CHECK(machine.find(1)->answer == "part");
+  CHECK(machine.find(1)->now == session_turn::state::failed);
+}
+
+TEST_CASE("a record that does not follow is refused and changes nothing") {
+  const auto begin = journal_builder().opened().accepted(1, "one").prompted(1, 0, {1, 2});
+  const auto refused = [&](const journal_builder& more) {
+    session_machine machine(some);
+    lines(machine, begin);
+    auto next = more.records.back();
+    next.sequence = begin.records.size() + 1;
+    const auto before = machine.tokens();
+    const auto events = machine.apply(next);
+    return !events && events.error().code == errc::corrupt && machine.sequence() == begin.records.size()
+           && machine.tokens() == before;
+  };
+  CHECK(refused(journal_builder().released(1, 3, {5}, "gap")));
+  CHECK(refused(journal_builder().released(1, 1, {5}, "repeat")));
+  CHECK(refused(journal_builder().released(2, 2, {5}, "other turn")));
+  CHECK(refused(journal_builder().released(1, 2, {}, "no token")));
+  CHECK(refused(journal_builder().accepted(1, "same turn")));
+  CHECK(refused(journal_builder().accepted(3, "skipped a turn")));
+  CHECK(refused(journal_builder().ended(2, "stop")));
+  CHECK(refused(journal_builder().cancelled(4, schema::EndCause::CANCELLED)));
+  CHECK(refused(journal_builder().prompted(1, 0, {1})));
+  CHECK(refused(journal_builder().opened()));
+  CHECK(refused(journal_builder().closed()));
+  CHECK(!refused(journal_builder().released(1, 2, {5}, "good")));
+}
+
+TEST_CASE("a kind of record from the future is refused, not skipped") {
+  session_machine machine(some);
+  lines(machine, journal_builder().opened());
+  const auto tool = journal_record::make([](schema::Record::Builder b) { b.initToolOpened().setTurn(1); });
+  const auto events = machine.apply({2, 1, tool});
+  REQUIRE(!events);
+  CHECK(events.error().code == errc::unsupported);
+}
+
+TEST_CASE("a long prompt takes several records") {
+  std::vector<token_id> long_prompt(150'000, 7);
+  long_prompt.back() = 8;
+  session_machine machine(some);
+  const auto journal = journal_builder().opened().accepted(1, "x").prompted(1, 0, long_prompt);
+  CHECK(journal.records.size() == 5);
+  lines(machine, journal);
+  CHECK(machine.tokens() == long_prompt);
+  CHECK(machine.find(1)->prompted);
+}
+
+TEST_CASE("the conversation leaves out turns that ended before they had a prompt") {
+  session_machine machine(some);
+  lines(machine, journal_builder()
+                   .opened()
+                   .accepted(1, "one")
+                   .prompted(1, 0, {1})
+                   .released(1, 1, {5}, "first")
+                   .ended(1, "stop")
+                   .accepted(2, "far too long")
+                   .ended(2, "failed", "", {errc::invalid_argument, "too long", "", ""})
+                   .accepted(3, "three"));
+  const auto messages = conversation_messages(machine, "three");
+  CHECK(messages == std::vector<chat_message>{{"user", "one"}, {"assistant", "first"}, {"user", "three"}});
+  const auto task = next_prompt(machine, "three");
+  CHECK(task.before == 1);
+  CHECK(task.prompt_length == 1);
+  CHECK(task.answer == std::vector<token_id>{5});
+  const auto letter = session_transcript(machine);
+  const auto transcript = letter.read();
+  REQUIRE(transcript.getMessages().size() == 3);
+  CHECK(std::string(transcript.getMessages()[2].getContent().cStr()) == "three");
+  CHECK(transcript.getRunning());
+}
+
+TEST_CASE("tokens of another model are not gone on from") {
+  session_machine machine(some);
+  lines(machine,
+    journal_builder().opened().accepted(1, "one").prompted(1, 0, {1}).ended(1, "stop").claimed("a", 2, "f2"));
+  CHECK(!machine.tokens_are_ours());
+  CHECK(next_prompt(machine, "two").before == 0);
+}
+
+TEST_CASE("a session tells what it is") {
+  session_machine machine(some);
+  lines(machine, journal_builder()
+                   .opened(schema::OnBusy::QUEUE, {}, 60)
+                   .claimed("a", 1)
+                   .accepted(1, "one")
+                   .accepted(2, "two"));
+  const auto info = session_info(machine);
+  CHECK(std::string(info.read().getStatus().cStr()) == "running");
+  CHECK(std::string(info.read().getOwnerNode().cStr()) == "a");
+  CHECK(info.read().getTurns() == 2);
+  CHECK(info.read().getQueued() == 1);
+  CHECK(info.read().getCreatedAt() == 5);
+  CHECK(info.read().getExpiresAt() == 65);
+  CHECK(info.read().getJournalSequence() == 4);
+  const auto snapshot = session_snapshot(machine);
+  CHECK(snapshot.place == event_place{4, 0});
+  CHECK(snapshot.data.starts_with(R"({"position":"855604393804000000004000","session":{"id":"ses_0123)"));
+  CHECK(
+    snapshot.data.find(R"("transcript":[{"role":"user","content":"one"},{"role":"user","content":"two"}])")
+    != std::string::npos);
+}
