@@ -163,6 +163,7 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
     [self](const letter<schema::BlocksFreed>&) {
       self->state.queue->unblock();
       submit(self, false);
+      begin(self);
     },
     [self](const letter<schema::CacheFound>& mail) {
       auto blocks = read_ids(mail.read().getBlocks());

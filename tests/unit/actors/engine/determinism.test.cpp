@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 using namespace godwit;
@@ -50,7 +51,17 @@ class life {
     }
     engine.settle();
     check(engine);
+    preemptions += engine.all.counters->preemptions;
+    evictions += engine.all.counters->evicted_blocks;
+    found += engine.all.counters->found_tokens;
+    ends += cancelled_.size();
   }
+
+  /// What happened in all lives.
+  inline static std::uint64_t preemptions = 0;
+  inline static std::uint64_t evictions = 0;
+  inline static std::uint64_t found = 0;
+  inline static std::uint64_t ends = 0;
 
  private:
   template <class T>
@@ -151,8 +162,16 @@ class life {
 } // namespace
 
 TEST_CASE("the tokens of a request do not depend on anything else that happens") {
-  for (std::uint32_t seed = 1; seed <= 150; ++seed) {
+  // GODWIT_LIVES=100000 makes a soak of it.
+  const char* wanted = std::getenv("GODWIT_LIVES");
+  const auto lives = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 150;
+  for (std::uint32_t seed = 1; seed <= lives; ++seed) {
     INFO("seed " << seed);
     life(seed).run();
   }
+  // Lives in which nothing happened would prove nothing.
+  CHECK(life::preemptions > lives);
+  CHECK(life::evictions > lives);
+  CHECK(life::found > 100 * lives);
+  CHECK(life::ends > lives / 2);
 }
