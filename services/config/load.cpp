@@ -17,7 +17,7 @@ constexpr std::string_view prefix = "GODWIT_";
 
 /// Read by other programs of the tree, not by a node.
 constexpr std::array<std::string_view, 5> foreign_variables{
-  "GODWIT_URL", "GODWIT_TEST_MODEL", "GODWIT_SOURCE_DIR", "GODWIT_KERNELS", "GODWIT_CONFIG"};
+  "GODWIT_URL", "GODWIT_TEST_MODEL", "GODWIT_SOURCE_DIR", "GODWIT_OPS", "GODWIT_CONFIG"};
 
 const setting* find(std::string_view key) {
   const auto& all = settings();
