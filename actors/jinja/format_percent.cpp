@@ -35,7 +35,8 @@ class percent_formatter {
       JINJA_CHECK(memory_.costs().check());
     }
     const auto* sequence = as_list(right_);
-    const bool indexed = sequence && (sequence->kind == list::sort::list || sequence->kind == list::sort::range);
+    const bool indexed =
+      sequence && (sequence->kind == list::sort::list || sequence->kind == list::sort::range);
     const bool may_stay = single_ && (as_mapping(right_) || indexed || is_undefined(right_));
     if (used_ < values_.size() && !may_stay && !by_name_)
       return stop("not all arguments converted during string formatting");

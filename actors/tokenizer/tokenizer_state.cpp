@@ -22,8 +22,11 @@ capnp::Data::Reader bytes(std::string_view text) {
   return {reinterpret_cast<const capnp::byte*>(text.data()), text.size()};
 }
 
-tl::unexpected<error> refuse_size(std::string_view what, std::size_t most, const char* param) {
-  return fail(errc::too_large, std::string(what) + " more than " + std::to_string(most), param);
+/// @param what and unit of a sentence such as "the text has more than 8 bytes"
+tl::unexpected<error> refuse_size(
+  std::string_view what, std::size_t most, std::string_view unit, const char* param) {
+  auto message = std::string(what) + " more than " + std::to_string(most) + " ";
+  return fail(errc::too_large, message += unit, param);
 }
 
 /// The message as the client sent it, or one of the fields that there are.
@@ -71,7 +74,7 @@ result<letter<schema::TokenIds>> tokenizer_state::encode(schema::EncodeRequest::
   const auto answer = [&]() -> result<letter<schema::TokenIds>> {
     const auto text = view(request.getText());
     if (text.size() > most_.text_bytes)
-      return refuse_size("the text has", most_.text_bytes, "text");
+      return refuse_size("the text has", most_.text_bytes, "bytes", "text");
     const auto ids = encode_counted(text, request.getSpecial());
     return letter<schema::TokenIds>::make(
       [&](schema::TokenIds::Builder b) { put_ids(b.initIds(static_cast<unsigned>(ids.size())), ids); });
@@ -83,7 +86,7 @@ result<letter<schema::DecodedText>> tokenizer_state::decode(schema::DecodeReques
   const auto answer = [&]() -> result<letter<schema::DecodedText>> {
     const auto given = request.getIds();
     if (given.size() > most_.ids)
-      return refuse_size("there are", most_.ids, "ids");
+      return refuse_size("there are", most_.ids, "ids", "ids");
     const auto known = words_->text()->size();
     std::vector<token_id> ids;
     ids.reserve(given.size());
@@ -104,7 +107,7 @@ result<letter<schema::RenderedChat>> tokenizer_state::render(schema::RenderReque
   const auto answer = [&]() -> result<letter<schema::RenderedChat>> {
     const auto given = request.getMessages();
     if (given.size() > most_.messages)
-      return refuse_size("there are", most_.messages, "messages");
+      return refuse_size("there are", most_.messages, "messages", "messages");
     auto messages = json::array();
     for (const auto message : given) {
       auto made = message_of(message);
@@ -116,7 +119,7 @@ result<letter<schema::RenderedChat>> tokenizer_state::render(schema::RenderReque
     if (!text)
       return fail(text);
     if (text->size() > most_.text_bytes)
-      return refuse_size("the rendered chat has", most_.text_bytes, "messages");
+      return refuse_size("the rendered chat has", most_.text_bytes, "bytes", "messages");
     std::vector<token_id> ids;
     if (!request.getTextOnly())
       ids = encode_counted(*text, true);

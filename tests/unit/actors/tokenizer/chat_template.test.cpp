@@ -1,4 +1,5 @@
 #include "actors/tokenizer/chat_template.hpp"
+#include "actors/tokenizer/tokenizer.hpp"
 #include "kernels/gguf/writer.hpp"
 #include "tests/support/test_model.hpp"
 
@@ -36,7 +37,7 @@ const json hello = {{{"role", "user"}, {"content", "Hi"}}};
 
 } // namespace
 
-TEST_CASE("the chats of the shipped model are rendered as transformers renders them") {
+TEST_CASE("the chats of the shipped model are rendered and encoded as transformers does it") {
   const auto file = gguf::file::open(test_model_path());
   REQUIRE(file);
   const auto chat = chat_template::load(**file);
@@ -44,8 +45,13 @@ TEST_CASE("the chats of the shipped model are rendered as transformers renders t
   std::ifstream in(std::string(GODWIT_SOURCE_DIR) + "/tests/golden/smollm2.json");
   const auto golden = json::parse(in);
   REQUIRE(golden["chat"].size() == 7);
-  for (const auto& one : golden["chat"])
-    CHECK((*chat)->render(one["messages"], true) == one["text"].get<std::string>());
+  const auto words = tokenizer::load(**file);
+  REQUIRE(words);
+  for (const auto& one : golden["chat"]) {
+    const auto text = (*chat)->render(one["messages"], true);
+    CHECK(text == one["text"].get<std::string>());
+    CHECK((*words)->encode(text.value_or(""), true) == one["ids"].get<std::vector<token_id>>());
+  }
 }
 
 TEST_CASE("a template sees its tokens, no tools, and what else it is given") {

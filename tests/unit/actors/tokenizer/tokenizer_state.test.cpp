@@ -110,8 +110,8 @@ TEST_CASE("what is larger than the limits is refused with the limit") {
   CHECK(state.encode(text_of("12345678901", false).read()).error().code == errc::too_large);
   CHECK(state.encode(text_of("1234567890", false).read()).has_value());
   CHECK(state.decode(tokens_of({1, 2, 3}, false).read()).error().code == errc::too_large);
-  CHECK(state.render(chat_of({"{}"}).read()).error().message == "there are more than 1");
-  CHECK(state.render(chat_of({}).read()).error().message == "the rendered chat has more than 10");
+  CHECK(state.render(chat_of({"{}"}).read()).error().message == "there are more than 1 messages");
+  CHECK(state.render(chat_of({}).read()).error().message == "the rendered chat has more than 10 bytes");
 }
 
 TEST_CASE("the status counts requests, failures and tokens") {
