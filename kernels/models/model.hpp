@@ -21,6 +21,7 @@ struct model_shape {
   std::uint32_t embedding = 0;
   std::uint32_t heads = 0;
   kv_shape kv;
+  std::string ops; ///< what computes, by its name in the dispatch table: "cpu:avx2"
 };
 
 /// Which positions of a chunk get logits.
@@ -43,14 +44,17 @@ enum class ops_choice : std::uint8_t {
 
 struct model_options {
   ops_choice ops = ops_choice::automatic;
-  std::uint32_t threads = 0; ///< 0: one for each core
+  std::string implementation = {}; ///< a name of the dispatch table, such as "cpu:avx2"; beats `ops`
+  std::uint32_t threads = 0;       ///< 0: one for each core
+  std::uint32_t max_rows = 512;
 };
 
 /// A transformer with its weights. One thread calls it at a time; it has its own team of threads.
 class model {
  public:
   /// Loads the architecture that the file names. Checks every tensor's presence, shape and type.
-  /// @returns `unsupported` naming the architecture or type, `corrupt` naming the tensor or key
+  /// @returns `unsupported` naming the architecture, type or feature, or the implementations to choose from;
+  /// `corrupt` naming the tensor or key; `invalid_argument` for options out of range
   static result<std::unique_ptr<model>> load(
     std::shared_ptr<const gguf::file> file, const model_options& options);
 

@@ -30,9 +30,7 @@ std::vector<implementation> implementations(std::string_view wanted = {});
 result<std::string> choose(std::string_view wanted = {});
 
 /// @param name what `choose` returned
-std::unique_ptr<op_set> make_op_set(std::string_view name, const op_shape& shape, team& threads);
-
-/// Steps of `name` that ran in this process: proof that a forced implementation did the work.
-std::uint64_t steps_run(std::string_view name);
+/// @returns `unsupported` for a shape that the implementation cannot take
+result<std::unique_ptr<op_set>> make_op_set(std::string_view name, const op_shape& shape, team& threads);
 
 } // namespace godwit::ops

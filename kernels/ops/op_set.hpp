@@ -57,23 +57,26 @@ struct step {
   std::span<const std::uint32_t> wanted; ///< ascending rows whose logits are asked for
 };
 
-/// One implementation of all ops that a transformer graph is made of, with the activations of a step. It works
-/// like a small machine with three registers, so that an implementation chooses the form of its activations
-/// and may fuse what follows each other:
+/// One implementation of all ops that a transformer graph is made of, with the activations of a step. It
+/// works like a small machine with three registers, so that an implementation chooses the form of its
+/// activations and may fuse what follows each other:
 ///
 ///     x    [rows, embedding]  the residual stream
 ///     in   [rows, input]      what the next product reads
 ///     out  [rows, output]     what the last product gave
 ///
-/// `load_*` and `begin` are called by one thread. The ops are called by every thread of the team with the same
-/// arguments, and each ends with a barrier. A row's result never depends, bit for bit, on the other rows, on
-/// how its sequence was cut into steps, on the number of threads or on the vector width of the machine.
+/// `load_*` and `begin` are called by one thread. The ops are called by every thread of the team with the
+/// same arguments, and each ends with a barrier. A row's result never depends, bit for bit, on the other
+/// rows, on how its sequence was cut into steps, on the number of threads or on the vector width of the
+/// machine.
 class op_set {
  public:
   virtual ~op_set() = default;
 
-  /// The name in the dispatch table.
+  /// The name in the dispatch table; an implementation with several targets asks the code that it calls.
   virtual std::string_view name() const = 0;
+  /// Steps that were begun.
+  virtual std::uint64_t steps() const = 0;
   /// The KV pages it reads and writes.
   virtual kv_type kv_elements() const = 0;
   /// Bytes of weights, activations and tables.

@@ -2,6 +2,8 @@
 
 #include "services/http/error_response.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <string_view>
 
 namespace godwit {
@@ -63,6 +65,14 @@ http::response error_response(const error& failure, std::chrono::seconds retry_a
     failure.param);
   if (status == 503 || status == 529)
     out.fields.emplace_back("Retry-After", std::to_string(retry_after.count()));
+  return out;
+}
+
+http::response gone_response(const error& failure, const std::string& session) {
+  auto out = error_response(failure, {});
+  auto body = nlohmann::ordered_json::parse(out.body);
+  body["error"]["snapshot"] = "/v1/sessions/" + session + "/events?snapshot=1";
+  out.body = body.dump();
   return out;
 }
 

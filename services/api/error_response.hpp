@@ -20,6 +20,9 @@ std::string error_json(const error& failure);
 /// The whole answer to a refused request; 503 and 529 say when to try again.
 http::response error_response(const error& failure, std::chrono::seconds retry_after);
 
+/// 410 for events that are not kept any more: the error also has `snapshot`, where the client can start anew.
+http::response gone_response(const error& failure, const std::string& session);
+
 /// 200 with a JSON body, or another status.
 http::response json_response(std::string body, int status = 200);
 

@@ -83,7 +83,7 @@ std::optional<std::string> read_content(field_reader& fields, std::string_view n
     const auto text = read_part((*value)[i], fmt::format("{}[{}]", fields.path(name), i), found);
     if (!text)
       return std::nullopt;
-    joined += (i == 0 ? "" : "\n") + *text;
+    joined += *text;
   }
   return joined;
 }

@@ -19,8 +19,8 @@ struct chat_message {
   bool operator==(const chat_message&) const = default;
 };
 
-/// The text of a field that is a string or a list of `{"type":"text","text":…}`, whose texts are joined with
-/// line breaks. Parts of other types are unsupported. @returns nothing if absent or faulty
+/// The text of a field that is a string or a list of `{"type":"text","text":…}`, whose texts are joined as
+/// they are. Parts of other types are unsupported. @returns nothing if absent or faulty
 std::optional<std::string> read_content(field_reader& fields, std::string_view name, problem& found);
 
 /// Reads the field `messages`: at least one.

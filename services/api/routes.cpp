@@ -61,8 +61,11 @@ route_match find_route(std::string_view method, std::string_view path) {
     out.pattern = candidate.before;
     if (candidate.has_id)
       out.pattern.append("{id}").append(candidate.after);
-    out.allow.append(out.allow.empty() ? "" : ", ").append(candidate.method);
-    if (candidate.method == method) {
+    // HTTP wants HEAD wherever GET is; the server leaves the body out. A stream would have no end to wait
+    // for.
+    const auto has_head = candidate.method == "GET" && candidate.call != route::session_events;
+    out.allow.append(out.allow.empty() ? "" : ", ").append(candidate.method).append(has_head ? ", HEAD" : "");
+    if (candidate.method == method || (has_head && method == "HEAD")) {
       out.call = candidate.call;
       out.id = *id;
     }

@@ -38,6 +38,7 @@ struct route_match {
   std::string allow;   ///< methods of a known path, as the header Allow lists them; empty for an unknown one
 };
 
+/// HEAD leads where GET does, except to streams.
 /// @param path percent-decoded
 route_match find_route(std::string_view method, std::string_view path);
 

@@ -4,6 +4,7 @@
 #include "messages/ids.hpp"
 #include "services/api/routes.hpp"
 #include "services/gateway/gateway.hpp"
+#include "services/gateway/live_actors.hpp"
 #include "services/http/exchange.hpp"
 
 #include <caf/error.hpp>
@@ -20,6 +21,7 @@ struct gateway_context {
   gateway_config config;
   std::size_t longest_token = 1; ///< bytes that one token stands for at most
   std::atomic<bool> draining = false;
+  live_actors live;
 };
 
 /// One request on its way through the gateway: who asks, for what, and how to answer. Copies share the
@@ -37,6 +39,11 @@ class call {
   /// The session that the path names.
   session_id session() const { return session_id(route_.id); }
   std::chrono::milliseconds timeout() const { return context_->config.options.request_timeout; }
+
+  /// The actors of all calls that are under way.
+  live_actors& live() const { return context_->live; }
+  /// The same call without a way to answer, for those who outlive the answer.
+  call without_exchange() const { return {context_, nullptr, route_}; }
 
   const tenant_id& tenant() const { return tenant_; }
   void tenant(tenant_id tenant) { tenant_ = std::move(tenant); }

@@ -5,9 +5,8 @@
 #include "services/api/header_fields.hpp"
 #include "services/api/letters.hpp"
 #include "services/api/sse.hpp"
+#include "services/gateway/call_actor.hpp"
 
-#include <caf/actor_system.hpp>
-#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
@@ -57,6 +56,7 @@ chat_actor::behavior_type chat_behavior(chat_actor::stateful_pointer<chat_state>
     [self](written_atom, bool there) { self->state.call->written(there); },
     [self](left_atom) { self->state.call->left(); },
     [self](tick_atom) { self->state.call->tick(); },
+    [self](stop_atom) { self->state.call->stop(); },
   };
 }
 
@@ -67,11 +67,11 @@ std::chrono::milliseconds chat_call::interval(const gateway_options& options) {
 }
 
 void chat_call::start() {
+  const auto self = chat_actor(self_);
+  if (!join_gateway(self_, call_, teller(self, stop_atom::value)))
+    return stop();
   // The exchange must not own the actor, which owns it.
-  call_.exchange().on_leave([weak = self_->address()] {
-    if (const auto strong = caf::actor_cast<caf::strong_actor_ptr>(weak))
-      caf::anon_send(caf::actor_cast<chat_actor>(strong), left_atom::value);
-  });
+  call_.exchange().on_leave(teller(self, left_atom::value));
   self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
 
   const auto& model = call_.config().model;
@@ -211,6 +211,16 @@ void chat_call::tick() {
     return fail({errc::deadline, "no token came for too long", {}, "generation_stalled"});
   writer_->pass(passed, options.heartbeat);
   pump();
+}
+
+void chat_call::stop() {
+  const error why{errc::draining, "this node is being shut down", {}, {}};
+  if (writer_ && writer_->begun())
+    writer_->abandon(sse::data(error_json(why)));
+  else
+    call_.refuse(why);
+  cancel(schema::EndCause::DRAINING);
+  self_->quit();
 }
 
 void chat_call::fail(const error& failure) {

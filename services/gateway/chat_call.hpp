@@ -22,7 +22,9 @@ using chat_actor = generation_sink_actor::extend<
   // The client has left.
   caf::reacts_to<left_atom>,
   // Time has passed.
-  caf::reacts_to<tick_atom>>;
+  caf::reacts_to<tick_atom>,
+  // The gateway goes.
+  caf::reacts_to<stop_atom>>;
 
 /// One chat completion, from its body to the last byte of its answer. In order: the body is checked, the
 /// session that it names is looked up, the messages are rendered, each choice is placed with the router, and
@@ -37,6 +39,7 @@ class chat_call {
   void written(bool there);
   void left();
   void tick();
+  void stop();
 
   /// How often tick() comes.
   static std::chrono::milliseconds interval(const gateway_options& options);

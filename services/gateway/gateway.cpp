@@ -2,13 +2,11 @@
 
 #include "services/api/header_fields.hpp"
 #include "services/gateway/call.hpp"
+#include "services/gateway/call_actor.hpp"
 #include "services/gateway/chat_call.hpp"
 #include "services/gateway/node_calls.hpp"
 #include "services/gateway/session_calls.hpp"
 #include "services/http/error_response.hpp"
-
-#include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 
 #include <algorithm>
 
@@ -90,6 +88,9 @@ class http_gateway final : public gateway {
       context_->longest_token = std::max(context_->longest_token, text.bytes(id).size());
   }
 
+  // What is under way would keep the system from ending.
+  ~http_gateway() override { context_->live.end_all(); }
+
   void drain() override { context_->draining = true; }
 
   void handle(std::shared_ptr<http::exchange> exchange) override {
@@ -113,7 +114,8 @@ class http_gateway final : public gateway {
         415, "unsupported_media_type", "the body must be JSON, with Content-Type: application/json"));
     if (incoming.request().body.size() <= inline_body_bytes)
       return dispatch(system_, incoming);
-    system_.spawn([incoming](caf::event_based_actor* self) { dispatch(self->system(), incoming); });
+    in_actor(system_, incoming,
+      [](caf::event_based_actor* self, const call& from) { dispatch(self->system(), from); });
   }
 
  private:

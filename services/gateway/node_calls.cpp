@@ -2,9 +2,7 @@
 
 #include "services/api/error_response.hpp"
 #include "services/api/node_json.hpp"
-
-#include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
+#include "services/gateway/call_actor.hpp"
 
 namespace godwit {
 
@@ -13,10 +11,10 @@ namespace {
 /// Asks the node how it is and answers with the reply.
 template <class Answer, class Refuse>
 void ask_node(caf::actor_system& system, const call& request, Answer answer, Refuse refuse) {
-  system.spawn([=](caf::event_based_actor* self) {
-    self->request(request.config().node, request.timeout(), info_atom::value)
-      .then([=](const letter<schema::NodeStatus>& status) { answer(request, status.read()); },
-        [=](const caf::error& failure) { refuse(request, failure); });
+  in_actor(system, request, [=](caf::event_based_actor* self, const call& from) {
+    self->request(from.config().node, from.timeout(), info_atom::value)
+      .then([=](const letter<schema::NodeStatus>& status) { answer(from, status.read()); },
+        [=](const caf::error& failure) { refuse(from, failure); });
   });
 }
 
@@ -34,7 +32,7 @@ void answer(const call& request, const readiness& state) {
 } // namespace
 
 void answer_health(const call& request) {
-  request.answer(R"({"status":"alive"})");
+  request.answer(R"({"status":"ok"})");
 }
 
 void answer_readiness(caf::actor_system& system, const call& request) {

@@ -6,10 +6,8 @@
 #include "services/api/letters.hpp"
 #include "services/api/session_json.hpp"
 #include "services/api/session_requests.hpp"
+#include "services/gateway/call_actor.hpp"
 #include "services/gateway/stream_call.hpp"
-
-#include <caf/actor_system.hpp>
-#include <caf/event_based_actor.hpp>
 
 namespace godwit {
 
@@ -17,12 +15,6 @@ namespace {
 
 /// Seeds that are drawn stay exact in clients whose numbers are doubles.
 constexpr std::uint64_t drawn_seed_mask = (std::uint64_t{1} << 53) - 1;
-
-/// Runs a function in an actor that lives until all its requests are answered.
-template <class Function>
-void in_actor(caf::actor_system& system, const call& request, Function function) {
-  system.spawn([request, function](caf::event_based_actor* self) { function(self, request); });
-}
 
 /// Finds the session that the path names, then asks it something and answers with the reply.
 /// @param ask a function of the actor and the session that makes a request

@@ -5,9 +5,8 @@
 #include "services/api/letters.hpp"
 #include "services/api/sse.hpp"
 #include "services/api/text_of.hpp"
+#include "services/gateway/call_actor.hpp"
 
-#include <caf/actor_system.hpp>
-#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/system_messages.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -39,7 +38,12 @@ stream_actor::behavior_type stream_behavior(
     [self](left_atom) { self->state.call->left(); },
     [self](again_atom) { self->state.call->again(); },
     [self](tick_atom) { self->state.call->tick(); },
+    [self](stop_atom) { self->state.call->stop(); },
   };
+}
+
+error leaving() {
+  return {errc::draining, "this node is being shut down: come back with the last event's id", {}, {}};
 }
 
 /// Failures after which the session may be found elsewhere, or in a moment.
@@ -55,11 +59,11 @@ std::chrono::milliseconds stream_call::interval(const gateway_options& options) 
 }
 
 void stream_call::start() {
+  const auto self = stream_actor(self_);
+  if (!join_gateway(self_, call_, teller(self, stop_atom::value)))
+    return stop();
   // The exchange must not own the actor, which owns it.
-  call_.exchange().on_leave([weak = self_->address()] {
-    if (const auto strong = caf::actor_cast<caf::strong_actor_ptr>(weak))
-      caf::anon_send(caf::actor_cast<stream_actor>(strong), left_atom::value);
-  });
+  call_.exchange().on_leave(teller(self, left_atom::value));
   self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
   writer_.emplace(call_.exchange(), 1,
     [self = stream_actor(self_)](bool there) { caf::anon_send(self, written_atom::value, there); });
@@ -166,10 +170,21 @@ void stream_call::tick() {
   self_->delayed_send(self_, passed, tick_atom::value);
   if (call_.context().draining && writer_->begun() && !events_.turn_running() && !writer_->closing()) {
     unsubscribe(false);
-    return fail({errc::draining, "this node is being shut down: come back with the last event's id", {}, {}});
+    return fail(leaving());
   }
   writer_->pass(passed, options.heartbeat);
   pump();
+}
+
+void stream_call::stop() {
+  const auto why = leaving();
+  if (writer_ && writer_->begun())
+    writer_->abandon(sse::event({}, "error", error_json(why)));
+  else
+    call_.refuse(why);
+  if (subscription_)
+    unsubscribe(false);
+  self_->quit();
 }
 
 void stream_call::down(const caf::actor_addr& source) {
@@ -192,7 +207,10 @@ void stream_call::again() {
 
 void stream_call::fail(const error& failure) {
   if (!writer_->begun()) {
-    call_.refuse(failure);
+    if (failure.code == errc::gone)
+      call_.exchange().respond(gone_response(failure, call_.session().value));
+    else
+      call_.refuse(failure);
     return self_->quit();
   }
   call_.report(failure);

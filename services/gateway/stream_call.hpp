@@ -22,7 +22,9 @@ using stream_actor = event_sink_actor::extend<
   // Time to look for the session again.
   caf::reacts_to<again_atom>,
   // Time has passed.
-  caf::reacts_to<tick_atom>>;
+  caf::reacts_to<tick_atom>,
+  // The gateway goes.
+  caf::reacts_to<stop_atom>>;
 
 /// Which events a stream is for.
 struct stream_wish {
@@ -48,6 +50,7 @@ class stream_call {
   void left();
   void again();
   void tick();
+  void stop();
   /// An actor has ended, perhaps the session's.
   void down(const caf::actor_addr& source);
 

@@ -31,6 +31,14 @@ void stream_writer::written() {
     outbox_.written();
 }
 
+void stream_writer::abandon(std::string bytes) {
+  if (!begun_ || closing_ || !outbox_.idle())
+    return;
+  closing_ = true;
+  exchange_.write(std::move(bytes), [](bool) {});
+  exchange_.end();
+}
+
 void stream_writer::pass(std::chrono::milliseconds time, std::chrono::milliseconds heartbeat) {
   quiet_ += time;
   if (begun_ && outbox_.idle() && quiet_ >= heartbeat)

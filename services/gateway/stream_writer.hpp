@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <string_view>
+#include <string>
 
 namespace godwit {
 
@@ -33,6 +33,8 @@ class stream_writer {
   /// Ends the stream behind what waits now.
   void close() { closing_ = true; }
   bool closing() const { return closing_; }
+  /// Ends the stream now with these bytes, or by cutting it off if the client is behind with reading.
+  void abandon(std::string bytes);
   /// Time has passed; a stream that was quiet for `heartbeat` sends a comment.
   void pass(std::chrono::milliseconds time, std::chrono::milliseconds heartbeat);
 

@@ -1,112 +1,14 @@
 #include "services/journal/rocks_journal.hpp"
 
 #include "actors/session/journal_rules.hpp"
+#include "services/journal/rocks_batch.hpp"
 #include "services/journal/rocks_store.hpp"
 
 #include <algorithm>
 #include <future>
-#include <map>
 #include <utility>
 
 namespace godwit {
-
-namespace {
-
-/// Heads as the requests of a batch leave them, one after the other; nothing for an erased session.
-using heads_of_batch = std::map<session_id, std::optional<journal_head>>;
-
-/// Puts one request into a batch, if the head that it meets allows it.
-class batch_builder {
- public:
-  explicit batch_builder(const rocks_store& store) : store_(store) {}
-
-  /// @returns the head after the request
-  result<journal_head> add(const write_request& request) {
-    using enum write_request::change;
-    if (request.what == nothing)
-      return journal_head();
-    auto before = head(request.session);
-    if (!before)
-      return fail(before);
-    switch (request.what) {
-    case nothing:
-      break;
-    case open:
-      return before->has_value() ? session_exists() : open_session(request);
-    case append:
-      return before->has_value() ? append_to(**before, request) : no_such_session();
-    case claim:
-      return before->has_value() ? claim_from(**before, request) : no_such_session();
-    case erase:
-      return before->has_value() ? erase_session(**before) : no_such_session();
-    }
-    return fail(errc::internal, "a change of no known kind");
-  }
-
-  /// Erases a session whose head may be damaged.
-  result<journal_head> erase_damaged(const session_id& session) {
-    journal_head gone;
-    gone.session = session;
-    return erase_session(gone);
-  }
-
-  rocksdb::WriteBatch& batch() { return batch_; }
-  /// True when an earlier request of this batch changed the session.
-  bool changed(const session_id& session) const { return heads_.contains(session); }
-
- private:
-  result<std::optional<journal_head>> head(const session_id& session) const {
-    if (const auto place = heads_.find(session); place != heads_.end())
-      return place->second;
-    return store_.head(session);
-  }
-
-  result<journal_head> put(journal_head head, const write_request& request) {
-    for (const auto& record : request.records)
-      store_.put(batch_, head.session, ++head.sequence, head.epoch, record);
-    store_.put(batch_, head);
-    heads_[head.session] = head;
-    return head;
-  }
-
-  result<journal_head> open_session(const write_request& request) {
-    journal_head head;
-    head.session = request.session;
-    head.tenant = request.tenant;
-    head.owner = request.owner;
-    head.epoch = 1;
-    head.running = request.running;
-    return put(std::move(head), request);
-  }
-
-  result<journal_head> append_to(journal_head head, const write_request& request) {
-    const append_request fence{request.session, request.expected, request.epoch, {}, false};
-    if (auto good = check_fence(head, fence); !good)
-      return fail(good);
-    head.running = request.running;
-    return put(std::move(head), request);
-  }
-
-  result<journal_head> claim_from(journal_head head, const write_request& request) {
-    if (auto good = check_claim(head, request.epoch); !good)
-      return fail(good);
-    ++head.epoch;
-    head.owner = request.owner;
-    return put(std::move(head), request);
-  }
-
-  result<journal_head> erase_session(const journal_head& head) {
-    store_.erase(batch_, head.session);
-    heads_[head.session] = std::nullopt;
-    return head;
-  }
-
-  const rocks_store& store_;
-  rocksdb::WriteBatch batch_;
-  heads_of_batch heads_;
-};
-
-} // namespace
 
 result<std::unique_ptr<rocks_journal>> rocks_journal::create(rocks_journal_options options) {
   std::error_code code;
@@ -286,23 +188,23 @@ std::vector<result<journal_head>> rocks_journal::write(const std::vector<const w
   std::vector<result<journal_head>> verdicts;
   // The verdict was drawn from a change of this batch, so it holds only if the batch does.
   std::vector<bool> follows;
-  batch_builder builder(*store_);
+  rocks_batch changes(*store_);
   for (const auto* request : batch) {
-    follows.push_back(builder.changed(request->session));
+    follows.push_back(changes.changed(request->session));
     const auto sound = [&] {
       const std::lock_guard lock(mutex_);
       return !quarantined_.contains(request->session);
     }();
     const bool erases = request->what == write_request::change::erase;
-    auto verdict = sound || erases ? builder.add(*request) : result<journal_head>(session_quarantined());
+    auto verdict = sound || erases ? changes.add(*request) : result<journal_head>(session_quarantined());
     if (!verdict && verdict.error().code == errc::corrupt)
-      verdict = erases ? builder.erase_damaged(request->session)
+      verdict = erases ? changes.erase_damaged(request->session)
                        : tl::unexpected<error>(judge(request->session, verdict.error()));
     verdicts.push_back(std::move(verdict));
   }
 
-  if (builder.batch().Count() > 0) {
-    if (const auto status = store_->write(builder.batch()); !status.ok()) {
+  if (!changes.empty()) {
+    if (const auto status = changes.write(*store_); !status.ok()) {
       warn("the journal cannot write: " + status.ToString());
       failed(batch, to_error(status), status.IsCorruption());
       for (std::size_t i = 0; i < batch.size(); ++i)

@@ -2,6 +2,7 @@
 // to compile.
 
 #include "tools/godwit/chat.hpp"
+#include "tools/godwit/model_commands.hpp"
 #include "tools/godwit/node_commands.hpp"
 #include "tools/godwit/session_commands.hpp"
 
@@ -30,6 +31,10 @@ struct words {
   std::uint32_t limit = 20;
   bool no_wait = false;
   bool follow = false;
+  std::string file;
+  bool special = false;
+  bool decode = false;
+  bool prompt_only = false;
 };
 
 int with_node(const words& said, const std::function<int(client&)>& command) {
@@ -50,11 +55,13 @@ void add_session_flags(CLI::App& app, new_session& wanted) {
   app.add_option("--stop", wanted.stop, "A text that ends an answer; may be given several times");
 }
 
+std::string standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
 /// Text of a message: the argument, or standard input for "-".
 std::string message_text(const std::string& argument) {
-  if (argument != "-")
-    return argument;
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  return argument != "-" ? argument : standard_input();
 }
 
 void declare_sessions(CLI::App& app, words& said, int& exit) {
@@ -135,6 +142,30 @@ void declare_chat(CLI::App& app, words& said, int& exit) {
   });
 }
 
+void declare_models(CLI::App& app, words& said, int& exit) {
+  auto* model = app.add_subcommand("model", "Look into model files");
+  model->require_subcommand(1);
+  auto* info = model->add_subcommand("info", "Shape, tensors, tokenizer, and what would compute it here");
+  info->add_option("file", said.file, "GGUF file")->required();
+  info->callback([&said, &exit] { exit = show_model(said.how, said.file); });
+
+  auto* words = app.add_subcommand("tokenize", "Turn standard input into token ids, or back");
+  words->add_option("--model", said.file, "GGUF file")->required();
+  auto* special = words->add_flag("--special", said.special, "Recognise control tokens in the text");
+  words->add_flag("--decode", said.decode, "Read ids (a JSON array, or numbers), print their bytes")
+    ->excludes(special);
+  words->callback([&said, &exit] {
+    exit = said.decode ? detokenize(said.how, said.file, standard_input())
+                       : tokenize(said.how, said.file, standard_input(), said.special);
+  });
+
+  auto* chat = app.add_subcommand("render", "Turn a JSON array of messages on standard input into a prompt");
+  chat->add_option("--model", said.file, "GGUF file")->required();
+  chat->add_flag(
+    "--no-answer", said.prompt_only, "End behind the last message, not with what begins an answer");
+  chat->callback([&said, &exit] { exit = render(said.how, said.file, standard_input(), !said.prompt_only); });
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +181,7 @@ int main(int argc, char** argv) {
   declare_chat(app, said, exit);
   declare_sessions(app, said, exit);
   declare_nodes(app, said, exit);
+  declare_models(app, said, exit);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

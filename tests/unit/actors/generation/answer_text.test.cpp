@@ -41,8 +41,8 @@ using texts = std::vector<std::string>;
 } // namespace
 
 TEST_CASE("text is shown as it comes where no stop string is near") {
-  CHECK(shown({"Hel", "lo", " world"}) == texts{"Hel", "lo", " world", ""});
-  CHECK(shown({"Hel", "lo"}, {"END"}) == texts{"Hel", "lo", ""});
+  CHECK(shown({"Hell", "o", " world"}) == texts{"Hell", "o", " world", ""});
+  CHECK(shown({"Hell", "o"}, {"END"}) == texts{"Hell", "o", ""});
 }
 
 TEST_CASE("a character is shown once it is whole") {

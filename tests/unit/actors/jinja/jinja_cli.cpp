@@ -1,4 +1,5 @@
-// Renders templates for the comparison with Jinja2: reads a JSON array of {"source", "context", "now"} and writes one of
+// Renders templates for the comparison with Jinja2: reads a JSON array of {"source", "context", "now"} and
+// writes one of
 // {"text"} or {"error", "code"}.
 #include "actors/jinja/program.hpp"
 

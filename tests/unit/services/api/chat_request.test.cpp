@@ -102,7 +102,7 @@ TEST_CASE("content is a string or a list of text parts") {
     {"type":"text","text":"b"}]},{"role":"assistant","content":"","tool_calls":[],"refusal":null,
     "annotations":[]},{"role":"user","content":"c","name":"Ann-1"}])");
   CHECK(accepted(body).messages
-        == std::vector<chat_message>{{"system", "a\nb", ""}, {"assistant", "", ""}, {"user", "c", "Ann-1"}});
+        == std::vector<chat_message>{{"system", "ab", ""}, {"assistant", "", ""}, {"user", "c", "Ann-1"}});
 }
 
 TEST_CASE("null counts as absent") {

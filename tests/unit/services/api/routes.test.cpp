@@ -43,9 +43,17 @@ TEST_CASE("the id is what stands in its place") {
 TEST_CASE("another method on a known path tells which ones there are") {
   const auto found = find_route("PUT", "/v1/sessions/x");
   CHECK_FALSE(found.call);
-  CHECK(found.allow == "GET, DELETE");
+  CHECK(found.allow == "GET, HEAD, DELETE");
   CHECK(find_route("GET", "/v1/chat/completions").allow == "POST");
-  CHECK(find_route("get", "/healthz").allow == "GET");
+  CHECK(find_route("get", "/healthz").allow == "GET, HEAD");
+  CHECK(find_route("POST", "/v1/sessions/x/events").allow == "GET");
+}
+
+TEST_CASE("HEAD leads where GET does, except to a stream without end") {
+  CHECK(find_route("HEAD", "/healthz").call == route::healthz);
+  CHECK(find_route("HEAD", "/v1/sessions/x").call == route::session_info);
+  CHECK_FALSE(find_route("HEAD", "/v1/sessions/x/events").call);
+  CHECK_FALSE(find_route("HEAD", "/v1/chat/completions").call);
 }
 
 TEST_CASE("an unknown path allows nothing") {

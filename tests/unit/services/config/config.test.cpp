@@ -67,11 +67,11 @@ TEST_CASE("a flag names another file than the environment") {
 }
 
 TEST_CASE("an unknown key is refused by its name") {
-  CHECK(load_config({{"tread", "1"}}, {}).error().message == "--tread is not a flag");
-  const auto made = from_file("threads = 1\ntread = 1\n");
+  CHECK(load_config({{"colour", "1"}}, {}).error().message == "--colour is not a flag");
+  const auto made = from_file("threads = 1\ncolour = 1\n");
   REQUIRE_FALSE(made);
-  CHECK(made.error().param == "tread");
-  CHECK(made.error().message.find("line 2: \"tread\" is not a setting") != std::string::npos);
+  CHECK(made.error().param == "colour");
+  CHECK(made.error().message.find("line 2: \"colour\" is not a setting") != std::string::npos);
   CHECK(from_file("[journal]\nx = 1\n").error().param == "journal");
   CHECK(from_file("config = \"again.toml\"").error().param == "config");
 }

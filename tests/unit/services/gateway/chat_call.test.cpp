@@ -318,3 +318,20 @@ TEST_CASE_METHOD(fixture, "a bound session must be the tenant's") {
   refusal(ask("POST", path, chat_body, {{"X-Session-ID", "nonsense"}}), 404);
   CHECK(world_->generations.size() == 1);
 }
+
+TEST_CASE_METHOD(fixture, "when the gateway goes, completions end: refused, told in the stream, or cut off") {
+  const auto waiting = ask("POST", path, chat_body);
+  const auto streaming = ask("POST", path, chat_body);
+  tokens(1, {.tokens = {{0}}, .prompt = 3});
+  const auto slow = ask_slowly("POST", path, chat_body);
+  tokens(2, {.tokens = {{0}}, .prompt = 3});
+  gateway_.reset();
+  run();
+  CHECK(refusal(waiting, 503)["code"] == "draining");
+  CHECK(streaming->ended);
+  CHECK(chunks(*streaming).back()["error"]["code"] == "draining");
+  CHECK_FALSE(slow->ended);
+  CHECK(slow->dropped);
+  REQUIRE(world_->cancels.size() == 3);
+  CHECK(world_->cancels[0].read().getCause() == schema::EndCause::DRAINING);
+}

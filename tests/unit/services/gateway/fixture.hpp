@@ -99,7 +99,6 @@ class fixture {
   std::shared_ptr<client_view> send(std::shared_ptr<client_view> view, const std::string& method,
     const std::string& path, const std::string& body, http::headers fields);
 
-  std::vector<std::shared_ptr<client_view>> views_;
   directory_actor directory_;
   router_actor router_;
   tokenizer_actor tokenizer_;

@@ -64,6 +64,7 @@ TEST_CASE_METHOD(fixture, "a refused subscription is an ordinary answer") {
   const auto view = ask("GET", events_path + "?after=1");
   REQUIRE(view->answer);
   CHECK(view->answer->status == 410);
+  CHECK(json::parse(view->answer->body)["error"]["snapshot"] == events_path + "?snapshot=1");
   CHECK(view->status == 0);
   CHECK(ask("GET", "/v1/sessions/ses_ffffffffffffffffffffffffffffffff/events")->answer->status == 404);
 }
@@ -195,4 +196,16 @@ TEST_CASE_METHOD(fixture, "draining lets a running turn finish and ends idle str
   events(1, {{"2", "turn.completed", "{}"}});
   pass(2s);
   CHECK(running->ended);
+}
+
+TEST_CASE_METHOD(fixture, "when the gateway goes, streams end with an event, and nobody is taken for gone") {
+  const auto view = ask("GET", events_path);
+  events(0, {{"1", "turn.started", "{}"}});
+  gateway_.reset();
+  run();
+  CHECK(view->ended);
+  CHECK(view->dropped);
+  CHECK(view->bytes.find("event: error\ndata: {\"error\":") != std::string::npos);
+  REQUIRE(world_->unsubscribed.size() == 1);
+  CHECK_FALSE(world_->unsubscribed[0].read().getClientLeft());
 }

@@ -1,0 +1,59 @@
+#include "kernels/models/llama.hpp"
+#include "kernels/models/model.hpp"
+#include "kernels/ops/dispatch.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace godwit {
+
+namespace {
+
+/// More threads than this are a typing mistake.
+constexpr std::uint32_t most_threads = 1024;
+constexpr std::uint32_t most_rows = 65536;
+
+std::string_view wanted(const model_options& options) {
+  if (!options.implementation.empty()) {
+    return options.implementation;
+  }
+  switch (options.ops) {
+  case ops_choice::reference:
+    return "reference";
+  case ops_choice::cpu:
+    return "cpu";
+  case ops_choice::automatic:
+    break;
+  }
+  return {};
+}
+
+} // namespace
+
+result<std::unique_ptr<model>> model::load(
+  std::shared_ptr<const gguf::file> file, const model_options& options) {
+  if (options.threads > most_threads) {
+    return fail(errc::invalid_argument, "at most " + std::to_string(most_threads) + " threads", "threads");
+  }
+  if (options.max_rows < 1 || options.max_rows > most_rows) {
+    return fail(errc::invalid_argument, "a step has 1 to " + std::to_string(most_rows) + " rows", "max_rows");
+  }
+  const auto implementation = ops::choose(wanted(options));
+  if (!implementation) {
+    return fail(implementation);
+  }
+  const std::uint32_t threads =
+    options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+
+  const auto architecture = file->string_value("general.architecture");
+  if (!architecture) {
+    return fail(architecture);
+  }
+  if (*architecture == "llama") {
+    return load_llama(std::move(file), *implementation, threads, options.max_rows);
+  }
+  return fail(errc::unsupported, "no graph for the architecture \"" + std::string{architecture->substr(0, 64)}
+                                   + "\"; there is one for: llama");
+}
+
+} // namespace godwit

@@ -1,0 +1,80 @@
+#include "kernels/models/tensors.hpp"
+
+#include <cmath>
+
+namespace godwit {
+
+namespace {
+
+std::string to_string(const std::vector<std::uint64_t>& shape) {
+  std::string text;
+  for (const auto extent : shape) {
+    text += (text.empty() ? "[" : ", ") + std::to_string(extent);
+  }
+  return text + "]";
+}
+
+} // namespace
+
+result<const gguf::tensor*> tensor_set::take(
+  const std::string& name, const std::vector<std::uint64_t>& shape) {
+  const auto* tensor = file_.find_tensor(name);
+  if (tensor == nullptr) {
+    return fail(errc::corrupt, "the model file lacks the tensor " + name);
+  }
+  // Trailing ones say nothing.
+  auto actual = tensor->shape;
+  while (actual.size() > shape.size() && actual.back() == 1) {
+    actual.pop_back();
+  }
+  if (actual != shape) {
+    return fail(errc::corrupt, "the tensor " + name + " has the shape " + to_string(tensor->shape)
+                                 + ", the model's numbers ask for " + to_string(shape));
+  }
+  taken_.emplace(name);
+  return tensor;
+}
+
+result<void> tensor_set::nothing_left() const {
+  for (const auto& tensor : file_.tensors()) {
+    if (!taken_.contains(tensor.name)) {
+      return fail(errc::unsupported, "the model file has the tensor " + std::string{tensor.name}
+                                       + ", which its architecture does not use");
+    }
+  }
+  return {};
+}
+
+result<std::uint32_t> bounded(
+  const gguf::file& file, const std::string& key, std::uint32_t least, std::uint32_t most) {
+  const auto number = file.unsigned_value(key);
+  if (!number) {
+    return fail(number);
+  }
+  if (*number < least || *number > most) {
+    return fail(errc::corrupt, "the metadata " + key + " is " + std::to_string(*number) + ", outside of "
+                                 + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return static_cast<std::uint32_t>(*number);
+}
+
+result<std::uint32_t> bounded_or(const gguf::file& file, const std::string& key, std::uint32_t least,
+  std::uint32_t most, std::uint32_t otherwise) {
+  return file.find(key) == nullptr ? result<std::uint32_t>{otherwise} : bounded(file, key, least, most);
+}
+
+result<double> positive_or(const gguf::file& file, const std::string& key, double otherwise) {
+  if (file.find(key) == nullptr) {
+    return otherwise;
+  }
+  const auto number = file.float_value(key);
+  if (!number) {
+    return fail(number);
+  }
+  if (!std::isfinite(*number) || *number <= 0) {
+    return fail(errc::corrupt, "the metadata " + key + " is not a positive number");
+  }
+  return *number;
+}
+
+} // namespace godwit

@@ -1,0 +1,74 @@
+#include "kernels/ops/cpu/attention_plan.hpp"
+
+#include "kernels/ops/cpu/kernels.hpp"
+
+#include <algorithm>
+
+namespace godwit::ops::cpu {
+
+namespace {
+
+/// Queries that a task takes through the pages together: enough to pay for reading a page, few enough for
+/// their scores to stay in the first cache.
+constexpr std::uint32_t task_queries = 24;
+/// Rows of a sequence up to which its segments become tasks.
+constexpr std::uint32_t most_split_rows = 8;
+/// With this many tasks for each thread there is nothing to gain from more.
+constexpr std::uint32_t enough_tasks = 8;
+
+} // namespace
+
+attention_plan::attention_plan(const op_shape& shape, std::uint32_t threads, std::uint32_t slots)
+  : heads_{shape.heads}, kv_heads_{shape.kv.kv_heads}, threads_{threads}, slots_{slots},
+    rows_(shape.max_rows) {
+  // So that no step allocates: a task for each row and head, or for each slot.
+  tasks_.reserve(std::size_t{shape.max_rows} * kv_heads_ + slots);
+}
+
+std::uint32_t attention_plan::tile_rows() const {
+  return std::max<std::uint32_t>(1, task_queries / (heads_ / kv_heads_));
+}
+
+std::size_t attention_plan::most_queries() const {
+  return std::size_t{std::max(tile_rows(), most_split_rows)} * (heads_ / kv_heads_);
+}
+
+void attention_plan::make(const step& what) {
+  tasks_.clear();
+  std::size_t whole = 0;
+  for (const auto& part : what.sequences) {
+    whole += std::size_t{(part.rows + tile_rows() - 1) / tile_rows()} * kv_heads_;
+  }
+  const bool few = whole < std::size_t{enough_tasks} * threads_;
+  std::size_t used = 0;
+  for (std::uint32_t s = 0; s < what.sequences.size(); ++s) {
+    const auto& part = what.sequences[s];
+    const auto positions = std::size_t{part.target->length()} + part.rows;
+    const auto segments = static_cast<std::uint32_t>((positions + segment_tokens - 1) / segment_tokens);
+    const std::size_t wanted = std::size_t{part.rows} * heads_ * segments;
+    const bool split = few && segments > 1 && part.rows <= most_split_rows && used + wanted <= slots_;
+    for (std::uint32_t r = 0; r < part.rows; ++r) {
+      rows_[part.first_row + r] = {used + std::size_t{r} * heads_ * segments, split ? segments : 0};
+    }
+    if (split) {
+      used += wanted;
+      for (std::uint32_t segment = 0; segment < segments; ++segment) {
+        for (std::uint32_t head = 0; head < kv_heads_; ++head) {
+          tasks_.push_back({s, part.first_row, part.rows, head, segment, true});
+        }
+      }
+      continue;
+    }
+    // The last rows see the most: they come first, so that no thread ends with a long task alone.
+    const std::uint32_t tiles = (part.rows + tile_rows() - 1) / tile_rows();
+    for (std::uint32_t tile = tiles; tile-- != 0;) {
+      const std::uint32_t first = tile * tile_rows();
+      const std::uint32_t rows = std::min(tile_rows(), part.rows - first);
+      for (std::uint32_t head = 0; head < kv_heads_; ++head) {
+        tasks_.push_back({s, part.first_row + first, rows, head, 0, false});
+      }
+    }
+  }
+}
+
+} // namespace godwit::ops::cpu

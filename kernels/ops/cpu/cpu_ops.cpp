@@ -1,0 +1,356 @@
+#include "kernels/ops/cpu/cpu_ops.hpp"
+
+#include "kernels/ops/rope.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace godwit::ops::cpu {
+
+namespace {
+
+/// Room for partial results of split attention.
+constexpr std::uint32_t partial_slots = 8192;
+
+/// Matrices that share their input; outputs follow each other.
+class packed_matrix final : public matrix {
+ public:
+  std::uint32_t outputs() const override { return outputs_; }
+  std::uint32_t inputs() const override { return static_cast<std::uint32_t>(parts.front().inputs()); }
+
+  void add(packed_part part) {
+    outputs_ += static_cast<std::uint32_t>(part.outputs());
+    tiles += part.tiles();
+    parts.push_back(std::move(part));
+  }
+
+  std::vector<packed_part> parts;
+  std::size_t tiles = 0;
+
+ private:
+  std::uint32_t outputs_ = 0;
+};
+
+class float_gain final : public gain {
+ public:
+  explicit float_gain(std::size_t count) : values(count) {}
+  aligned_array<float> values;
+};
+
+const packed_matrix& packed(const matrix& weights) {
+  return static_cast<const packed_matrix&>(weights);
+}
+
+/// Rows of inputs start at multiples of a block.
+std::size_t rounded(std::size_t width) {
+  return (width + block_inputs - 1) / block_inputs * block_inputs;
+}
+
+} // namespace
+
+result<std::unique_ptr<op_set>> cpu_ops::make(
+  const kernel_table& kernels, const op_shape& shape, team& threads) {
+  if (shape.kv.head_dim % 16 != 0) {
+    return fail(errc::unsupported, "the cpu ops need heads of a multiple of 16 elements, the model has "
+                                     + std::to_string(shape.kv.head_dim));
+  }
+  return std::unique_ptr<op_set>{new cpu_ops(kernels, shape, threads)};
+}
+
+cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads)
+  : kernels_{kernels}, shape_{shape}, threads_{threads}, x_{std::size_t{shape.max_rows} * shape.embedding},
+    in_floats_{shape.max_rows * rounded(shape.input)}, in_quants_{shape.max_rows * rounded(shape.input)},
+    in_blocks_{shape.max_rows * rounded(shape.input) / block_inputs},
+    out_{std::size_t{shape.max_rows} * shape.output}, turns_{std::size_t{shape.context} * shape.rotary},
+    plan_{shape, threads.size(), partial_slots}, partials_{partial_slots * partial_size(shape.kv.head_dim)},
+    sequence_of_row_(shape.max_rows), scratch_(threads.size()) {
+  const auto ran = std::ranges::find(
+    compiled_targets(), kernels.compiled_for(), [](const kernel_table& table) { return table.target; });
+  GODWIT_CHECK(ran != compiled_targets().end());
+  name_ = "cpu:" + std::string{ran->name};
+
+  const std::size_t queries = plan_.most_queries();
+  for (auto& own : scratch_) {
+    own.row = aligned_array<float>{rounded(std::max(shape.input, shape.embedding))};
+    own.scores = aligned_array<float>{queries * segment_tokens};
+    own.results = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
+    own.later = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
+    own.queries.resize(queries);
+  }
+
+  const auto frequencies = rope_frequencies(shape.rotary, shape.rope_base);
+  threads_.run([&](worker& self) {
+    const auto mine = self.share(shape_.context);
+    float* to = turns_.data() + mine.begin * shape_.rotary;
+    for (std::size_t position = mine.begin; position < mine.end; ++position) {
+      for (const double frequency : frequencies) {
+        const turn made = turn_by(static_cast<double>(position) * frequency);
+        *to++ = static_cast<float>(made.cosine);
+        *to++ = static_cast<float>(made.sine);
+      }
+    }
+  });
+}
+
+std::size_t cpu_ops::resident_bytes() const {
+  return weight_bytes_ + x_.bytes() + in_floats_.bytes() + in_quants_.bytes() + in_blocks_.bytes()
+         + out_.bytes() + turns_.bytes() + partials_.bytes();
+}
+
+result<std::unique_ptr<matrix>> cpu_ops::load_matrix(
+  const gguf::file& file, std::span<const gguf::tensor* const> parts) {
+  auto made = std::make_unique<packed_matrix>();
+  for (const auto* tensor : parts) {
+    GODWIT_CHECK(tensor->columns() == parts.front()->columns());
+    const weight_format format = packed_part::format_for(tensor->type);
+    (traits(format).quantised ? needs_quants_ : needs_floats_) = true;
+    packed_part part{format, tensor->rows(), tensor->columns()};
+    threads_.run([&](worker& self) {
+      for (std::size_t tile = self.take(); tile < part.tiles(); tile = self.take()) {
+        part.pack(*tensor, tile);
+      }
+    });
+    file.forget(*tensor);
+    weight_bytes_ += part.bytes();
+    made->add(std::move(part));
+  }
+  return made;
+}
+
+result<std::unique_ptr<gain>> cpu_ops::load_gain(const gguf::file&, const gguf::tensor& tensor) {
+  auto made = std::make_unique<float_gain>(tensor.columns());
+  dequantize_row(tensor.type, tensor.data, made->values.data(), tensor.columns());
+  weight_bytes_ += made->values.bytes();
+  return made;
+}
+
+void cpu_ops::begin(const step& what) {
+  GODWIT_CHECK(what.tokens.size() <= shape_.max_rows);
+  step_ = what;
+  ++steps_;
+  plan_.make(what);
+  for (std::uint32_t s = 0; s < what.sequences.size(); ++s) {
+    const auto& part = what.sequences[s];
+    std::fill_n(sequence_of_row_.begin() + part.first_row, part.rows, s);
+  }
+}
+
+product_input cpu_ops::input(std::size_t width) const {
+  return {in_quants_.data(), in_blocks_.data(), in_floats_.data(), rounded(width)};
+}
+
+void cpu_ops::quantise(
+  const float* values, std::size_t count, std::size_t row, std::size_t offset, std::size_t width) {
+  const std::size_t at = row * rounded(width) + offset;
+  const std::size_t whole = count / block_inputs * block_inputs;
+  kernels_.quantise(values, whole, in_quants_.data() + at, in_blocks_.data() + at / block_inputs);
+}
+
+void cpu_ops::embed(worker& self, const matrix& table) {
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    std::size_t token = step_.tokens[row];
+    for (const auto& part : packed(table).parts) {
+      if (token < part.outputs()) {
+        part.unpack(token, {x(row), shape_.embedding});
+        break;
+      }
+      token -= part.outputs();
+    }
+  }
+  self.sync();
+}
+
+void cpu_ops::norm_row(scratch& own, const gain& weight, std::size_t from, std::size_t to) {
+  const std::size_t width = shape_.embedding;
+  float* const y = needs_floats_ ? in_floats_.data() + to * rounded(width) : own.row.data();
+  kernels_.norm(x(from), static_cast<const float_gain&>(weight).values.data(), width, shape_.norm_epsilon, y);
+  if (needs_quants_) {
+    quantise(y, width, to, 0, width);
+  }
+}
+
+void cpu_ops::norm(worker& self, const gain& weight) {
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    norm_row(scratch_[self.index()], weight, row, row);
+  }
+  self.sync();
+}
+
+void cpu_ops::multiply(worker& self, const matrix& weights, std::size_t count, const product_output& out) {
+  const auto& all = packed(weights);
+  const product_input in = input(all.inputs());
+  // Several items for each thread, so that a slower one takes fewer.
+  const std::size_t grain = std::max<std::size_t>(1, all.tiles / (std::size_t{self.count()} * 8));
+  const std::size_t items = (all.tiles + grain - 1) / grain;
+  for (std::size_t item = self.take(); item < items; item = self.take()) {
+    const std::size_t first = item * grain;
+    const std::size_t last = std::min(all.tiles, first + grain);
+    std::size_t start = 0; // first tile of the part
+    product_output to = out;
+    for (const auto& part : all.parts) {
+      const std::size_t begin = std::max(first, start);
+      const std::size_t end = std::min(last, start + part.tiles());
+      if (begin < end) {
+        kernels_.product(part, in, 0, count, begin - start, end - start, to);
+      }
+      start += part.tiles();
+      to.data += part.outputs();
+    }
+  }
+  self.sync();
+}
+
+void cpu_ops::product(worker& self, const matrix& weights) {
+  multiply(self, weights, rows(), {out_.data(), weights.outputs(), false});
+}
+
+void cpu_ops::add_product(worker& self, const matrix& weights) {
+  multiply(self, weights, rows(), {x_.data(), shape_.embedding, true});
+}
+
+void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer) {
+  const std::size_t dim = shape_.kv.head_dim;
+  const std::size_t kv_heads = shape_.kv.kv_heads;
+  const std::size_t group = shape_.heads / kv_heads;
+  const std::size_t stride = (shape_.heads + 2 * kv_heads) * dim;
+  const auto mine = self.share(rows() * kv_heads);
+  for (std::size_t item = mine.begin; item < mine.end; ++item) {
+    const std::size_t row = item / kv_heads;
+    const auto head = static_cast<std::uint32_t>(item % kv_heads);
+    float* const q = out_.data() + row * stride + head * group * dim;
+    float* const k = out_.data() + row * stride + (shape_.heads + head) * dim;
+    const float* const v = k + kv_heads * dim;
+    const float* const turns = turns_.data() + std::size_t{step_.positions[row]} * shape_.rotary;
+    for (std::size_t g = 0; g < group; ++g) {
+      kernels_.rotate(q + g * dim, turns, shape_.rotary);
+    }
+    kernels_.rotate(k, turns, shape_.rotary);
+
+    const auto& part = step_.sequences[sequence_of_row_[row]];
+    const std::size_t slot = part.target->kept(layer, head) + (row - part.first_row);
+    const page_id page = part.target->pages(layer, head)[slot / page_tokens];
+    kernels_.store(k, v, dim, part.target->pool().data(page), slot % page_tokens);
+  }
+  self.sync();
+}
+
+void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_t layer) {
+  const std::size_t dim = shape_.kv.head_dim;
+  const std::size_t group = shape_.heads / shape_.kv.kv_heads;
+  const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
+  const auto& part = step_.sequences[task.sequence];
+  auto& pool = part.target->pool();
+  const kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
+  const std::size_t kept = part.target->kept(layer, task.kv_head);
+
+  std::size_t visible = 0;
+  for (std::size_t r = 0; r < task.rows; ++r) {
+    const std::size_t row = task.first_row + r;
+    visible = kept + (row - part.first_row) + 1;
+    for (std::size_t g = 0; g < group; ++g) {
+      const std::size_t head = task.kv_head * group + g;
+      own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible};
+    }
+  }
+  const std::span<const attention_query> queries{own.queries.data(), task.rows * group};
+  const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
+  const std::size_t size = partial_size(dim);
+
+  if (task.split) {
+    kernels_.attend(kv, queries, task.segment, scale, own.scores.data(), own.results.data());
+    for (std::uint32_t q = 0; q < queries.size(); ++q) {
+      const auto row = static_cast<std::uint32_t>(task.first_row + q / group);
+      const auto head = static_cast<std::uint32_t>(task.kv_head * group + q % group);
+      std::copy_n(
+        own.results.data() + q * size, size, partials_.data() + plan_.slot(row, head, task.segment) * size);
+    }
+    return;
+  }
+  const std::size_t segments = (visible + segment_tokens - 1) / segment_tokens;
+  kernels_.attend(kv, queries, 0, scale, own.scores.data(), own.results.data());
+  for (std::size_t segment = 1; segment < segments; ++segment) {
+    kernels_.attend(kv, queries, segment, scale, own.scores.data(), own.later.data());
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+      kernels_.merge(own.later.data() + q * size, dim, own.results.data() + q * size);
+    }
+  }
+  const std::size_t width = shape_.heads * dim;
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    const std::size_t row = task.first_row + q / group;
+    const std::size_t head = task.kv_head * group + q % group;
+    kernels_.normalise(
+      own.results.data() + q * size, dim, in_floats_.data() + row * rounded(width) + head * dim);
+  }
+}
+
+void cpu_ops::merge_row(scratch& own, std::uint32_t row) {
+  const std::size_t dim = shape_.kv.head_dim;
+  const std::size_t size = partial_size(dim);
+  const std::size_t width = shape_.heads * dim;
+  float* const y = in_floats_.data() + row * rounded(width);
+  if (const std::uint32_t segments = plan_.segments_of(row); segments != 0) {
+    for (std::uint32_t head = 0; head < shape_.heads; ++head) {
+      float* const merged = own.results.data();
+      const float* const first = partials_.data() + plan_.slot(row, head, 0) * size;
+      std::copy_n(first, size, merged);
+      for (std::uint32_t segment = 1; segment < segments; ++segment) {
+        kernels_.merge(first + segment * size, dim, merged);
+      }
+      kernels_.normalise(merged, dim, y + head * dim);
+    }
+  }
+  if (needs_quants_) {
+    quantise(y, width, row, 0, width);
+  }
+}
+
+void cpu_ops::attend(worker& self, std::uint32_t layer) {
+  auto& own = scratch_[self.index()];
+  const auto tasks = plan_.tasks();
+  for (std::size_t i = self.take(); i < tasks.size(); i = self.take()) {
+    attend_task(own, tasks[i], layer);
+  }
+  self.sync();
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    merge_row(own, static_cast<std::uint32_t>(row));
+  }
+  self.sync();
+}
+
+void cpu_ops::gate(worker& self, std::uint32_t width) {
+  auto& own = scratch_[self.index()];
+  const std::size_t blocks = rounded(width) / block_inputs;
+  const auto mine = self.share(rows() * blocks);
+  for (std::size_t item = mine.begin; item < mine.end;) {
+    // As many blocks of one row as are left.
+    const std::size_t row = item / blocks;
+    const std::size_t offset = item % blocks * block_inputs;
+    const std::size_t run = std::min(mine.end - item, blocks - item % blocks);
+    const std::size_t count = std::min(run * block_inputs, width - offset);
+    const float* const a = out_.data() + row * 2 * width + offset;
+    float* const y = needs_floats_ ? in_floats_.data() + row * rounded(width) + offset : own.row.data();
+    kernels_.gate(a, a + width, count, y);
+    if (needs_quants_) {
+      quantise(y, count, row, offset, width);
+    }
+    item += run;
+  }
+  self.sync();
+}
+
+void cpu_ops::finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) {
+  const auto mine = self.share(step_.wanted.size());
+  for (std::size_t i = mine.begin; i < mine.end; ++i) {
+    norm_row(scratch_[self.index()], weight, step_.wanted[i], i);
+  }
+  self.sync();
+  multiply(self, head, step_.wanted.size(), {logits.data(), head.outputs(), false});
+}
+
+} // namespace godwit::ops::cpu

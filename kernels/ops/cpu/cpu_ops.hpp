@@ -1,0 +1,88 @@
+#pragma once
+
+#include "kernels/ops/cpu/aligned_buffer.hpp"
+#include "kernels/ops/cpu/attention_plan.hpp"
+#include "kernels/ops/cpu/kernels.hpp"
+#include "kernels/ops/op_set.hpp"
+
+#include <string>
+#include <vector>
+
+namespace godwit::ops::cpu {
+
+/// The ops on repacked weights and activations quantised to 8 bits; kernels.hpp has the contract. Splits the
+/// work of each op over the team; the kernels of one target do it.
+class cpu_ops final : public op_set {
+ public:
+  /// @returns `unsupported` if heads are not multiples of 16 elements
+  static result<std::unique_ptr<op_set>> make(
+    const kernel_table& kernels, const op_shape& shape, team& threads);
+
+  std::string_view name() const override { return name_; }
+  std::uint64_t steps() const override { return steps_; }
+  kv_type kv_elements() const override { return kv_type::f16; }
+  std::size_t resident_bytes() const override;
+
+  result<std::unique_ptr<matrix>> load_matrix(
+    const gguf::file& file, std::span<const gguf::tensor* const> parts) override;
+  result<std::unique_ptr<gain>> load_gain(const gguf::file& file, const gguf::tensor& tensor) override;
+
+  void begin(const step& what) override;
+  void embed(worker& self, const matrix& table) override;
+  void norm(worker& self, const gain& weight) override;
+  void product(worker& self, const matrix& weights) override;
+  void add_product(worker& self, const matrix& weights) override;
+  void rotate_and_store(worker& self, std::uint32_t layer) override;
+  void attend(worker& self, std::uint32_t layer) override;
+  void gate(worker& self, std::uint32_t width) override;
+  void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) override;
+
+ private:
+  cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads);
+
+  /// Of one thread.
+  struct scratch {
+    aligned_array<float> row;     ///< [input]
+    aligned_array<float> scores;  ///< [queries, segment_tokens]
+    aligned_array<float> results; ///< [queries, partial_size]
+    aligned_array<float> later;   ///< [queries, partial_size]
+    std::vector<attention_query> queries;
+  };
+
+  std::size_t rows() const { return step_.tokens.size(); }
+  float* x(std::size_t row) { return x_.data() + row * shape_.embedding; }
+  product_input input(std::size_t width) const;
+  /// Norms row `from` of x into row `to` of the input.
+  void norm_row(scratch& own, const gain& weight, std::size_t from, std::size_t to);
+  /// Quantises the whole blocks of `count` elements that start at `offset` of a row of the input.
+  void quantise(
+    const float* values, std::size_t count, std::size_t row, std::size_t offset, std::size_t width);
+  void multiply(worker& self, const matrix& weights, std::size_t rows, const product_output& out);
+  void attend_task(scratch& own, const attention_task& task, std::uint32_t layer);
+  void merge_row(scratch& own, std::uint32_t row);
+
+  const kernel_table& kernels_;
+  std::string name_;
+  op_shape shape_;
+  team& threads_;
+  std::uint64_t steps_ = 0;
+  step step_;
+
+  bool needs_quants_ = false; ///< some matrix reads quantised inputs
+  bool needs_floats_ = false;
+  std::size_t weight_bytes_ = 0;
+
+  aligned_array<float> x_;
+  aligned_array<float> in_floats_;
+  aligned_array<std::int8_t> in_quants_;
+  aligned_array<block_info> in_blocks_;
+  aligned_array<float> out_;
+  aligned_array<float> turns_; ///< [context, rotary / 2][cos, sin]
+
+  attention_plan plan_;
+  aligned_array<float> partials_;              ///< [slots, partial_size]
+  std::vector<std::uint32_t> sequence_of_row_; ///< [rows]
+  std::vector<scratch> scratch_;               ///< [threads]
+};
+
+} // namespace godwit::ops::cpu

@@ -1,0 +1,116 @@
+#pragma once
+
+#include "kernels/memory/kv_layout.hpp"
+#include "kernels/ops/cpu/packed.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+/// The contract of the `cpu` ops. Every float operation is an IEEE single one (add, multiply, fused
+/// multiply-add, divide, square root) in the order that is stated here, so that every vector width gives the
+/// same bits. Sums over a row run in 16 virtual lanes: element i goes to lane i mod 16, in ascending order,
+/// and the lanes are added as a tree (8 apart, 4, 2, 1).
+///
+///   quantise   for 32 inputs: scale = max|x| / 127, q = round_to_even(x * (127 / max|x|))
+///   product    for each output, blocks ascending: acc = fma(float(exact integer dot), w_scale * x_scale,
+///   acc),
+///              then, where the weights have a minimum, acc = fma(minimum, x_scale * float(sum of q), acc);
+///              float weights: acc = fma(x, w, acc), inputs ascending
+///   norm       y = (x * (1 / sqrt(sum(x²) / n + epsilon))) * weight, the sum as fma(x, x, lane)
+///   gate       y = (a / (1 + exp(-a))) * b
+///   rotate     y0 = fma(x0, cos, x1 * -sin), y1 = fma(x1, cos, x0 * sin)
+///   scores     even and odd elements of the query in two chains of fma, ascending; (even + odd) * scale
+///   attention  positions in segments of 128; in a segment m = max, p = exp(s - m), l = sum of p in 16 lanes,
+///              o = fma(p, v, o), positions ascending; segments are merged in ascending order
+///   exp        a polynomial, see simd/lanes-inl.hpp
+namespace godwit::ops::cpu {
+
+/// Version of the above; part of a model's fingerprint.
+inline constexpr std::uint32_t contract_version = 1;
+
+/// Positions of one attention segment.
+inline constexpr std::size_t segment_tokens = 128;
+
+/// Of one row and block of 32 inputs.
+struct block_info {
+  float scale = 0;                    ///< x = scale * q
+  float scaled_sum = 0;               ///< scale * sum of q
+  std::int32_t minus_8 = 0;           ///< -8 * sum of q: takes the offset of 4-bit weights back
+  std::int32_t minus_128 = 0;         ///< -128 * sum of q: the same for 8 bits
+  std::int32_t minus_128_of_half = 0; ///< of the first 16 inputs
+};
+
+/// Inputs of a product: both forms have the same rows; a form that no weight needs may be absent.
+struct product_input {
+  const std::int8_t* quants = nullptr; ///< [rows, stride]
+  const block_info* blocks = nullptr;  ///< [rows, stride / 32]
+  const float* floats = nullptr;       ///< [rows, stride]
+  std::size_t stride = 0;              ///< a multiple of 32
+};
+
+/// Outputs of a product.
+struct product_output {
+  float* data = nullptr; ///< row 0 of the part's first output
+  std::size_t stride = 0;
+  bool add = false; ///< add to what is there
+};
+
+/// The KV pages of one layer and head of a sequence.
+struct kv_pages {
+  const kv_element* base = nullptr;
+  std::size_t stride = 0; ///< elements of a page
+  std::span<const page_id> pages;
+  std::size_t head_dim = 0; ///< a multiple of 16
+};
+
+/// A rotated query vector and how many of the positions in the page list it sees.
+struct attention_query {
+  const float* vector = nullptr;
+  std::size_t visible = 0;
+};
+
+/// Head of a partial result of attention: `[maximum, sum, unscaled output (head_dim)]`. A sum of zero stands
+/// for no positions.
+constexpr std::size_t partial_size(std::size_t head_dim) {
+  return head_dim + 2;
+}
+
+/// The ops of one target. All of them are safe to call from several threads on different outputs.
+struct kernel_table {
+  std::string_view name; ///< "avx2"
+  std::string_view description;
+  std::int64_t target = 0;                  ///< Highway's bit
+  std::int64_t (*compiled_for)() = nullptr; ///< the same, answered by the target's own code
+
+  /// @param count a multiple of 32
+  void (*quantise)(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) = nullptr;
+  void (*norm)(const float* x, const float* weight, std::size_t count, float epsilon, float* y) = nullptr;
+  void (*gate)(const float* a, const float* b, std::size_t count, float* y) = nullptr;
+  /// @param turns `[count / 2][cos, sin]`
+  void (*rotate)(float* x, const float* turns, std::size_t count) = nullptr;
+  /// Writes keys and values of one position into a page; magnitudes beyond half precision become the greatest
+  /// half.
+  void (*store)(
+    const float* k, const float* v, std::size_t head_dim, kv_element* page, std::size_t slot) = nullptr;
+  /// Rows `[first_row, last_row)` of the outputs in tiles `[first_tile, last_tile)`.
+  void (*product)(const packed_part& weights, const product_input& in, std::size_t first_row,
+    std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out) = nullptr;
+  /// @param scratch  `[queries, segment_tokens]`
+  /// @param partials `[queries, partial_size]`
+  void (*attend)(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,
+    float scale, float* scratch, float* partials) = nullptr;
+  /// Adds a later segment to an earlier result.
+  void (*merge)(const float* later, std::size_t head_dim, float* result) = nullptr;
+  /// y = output / sum
+  void (*normalise)(const float* partial, std::size_t head_dim, float* y) = nullptr;
+};
+
+/// The targets that were compiled in, best first. Whether this machine has them is another question.
+std::span<const kernel_table> compiled_targets();
+
+/// True if this machine can run the target.
+bool runs_here(const kernel_table& table);
+
+} // namespace godwit::ops::cpu

@@ -1,0 +1,266 @@
+#include "kernels/ops/cpu/packed.hpp"
+
+#include "kernels/quant/blocks.hpp"
+#include "kernels/quant/half.hpp"
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace godwit::ops::cpu {
+
+namespace {
+
+/// 32 weights of one output, ready to be spread over a tile.
+struct packed_block {
+  std::array<std::uint8_t, 32> quants; ///< 4-bit formats use 16 of them
+  std::array<float, 2> wide;           ///< coefficients of formats with f32 ones
+  std::array<std::uint16_t, 2> narrow; ///< and of those with f16 ones
+};
+
+std::uint8_t nibble(const std::uint8_t* bytes, std::size_t element) {
+  return element < 16 ? bytes[element] & 15U : bytes[element - 16] >> 4U;
+}
+
+std::uint8_t fifth_bit(const std::uint8_t* bits, std::size_t element) {
+  return static_cast<std::uint8_t>((bits[element / 8] >> (element % 8) & 1U) << 4U);
+}
+
+// One function for each type of the file. `part` counts blocks of 32 inside a block of the file.
+void read(const block_q4_0& from, std::size_t, packed_block& to) {
+  std::memcpy(to.quants.data(), from.qs, sizeof from.qs);
+  to.narrow[0] = from.d;
+}
+
+void read(const block_q4_1& from, std::size_t, packed_block& to) {
+  std::memcpy(to.quants.data(), from.qs, sizeof from.qs);
+  to.narrow = {from.d, from.m};
+}
+
+void read(const block_q5_0& from, std::size_t, packed_block& to) {
+  for (std::size_t i = 0; i < 32; ++i) {
+    to.quants[i] = static_cast<std::uint8_t>((nibble(from.qs, i) | fifth_bit(from.qh, i)) - 16 + 128);
+  }
+  to.narrow[0] = from.d;
+}
+
+void read(const block_q5_1& from, std::size_t, packed_block& to) {
+  for (std::size_t i = 0; i < 32; ++i) {
+    to.quants[i] = static_cast<std::uint8_t>((nibble(from.qs, i) | fifth_bit(from.qh, i)) + 128);
+  }
+  to.narrow = {from.d, from.m};
+}
+
+void read(const block_q8_0& from, std::size_t, packed_block& to) {
+  for (std::size_t i = 0; i < 32; ++i) {
+    to.quants[i] = static_cast<std::uint8_t>(from.qs[i] + 128);
+  }
+  to.narrow[0] = from.d;
+}
+
+/// The products with six-bit scales are exact in a float.
+template <class Block>
+std::array<float, 2> k_coefficients(const Block& from, std::size_t part) {
+  const k_scale pair = unpack_k_scale(from.scales, static_cast<int>(part));
+  return {half_to_float(from.d) * pair.scale, -(half_to_float(from.dmin) * pair.minimum)};
+}
+
+void read(const block_q4_k& from, std::size_t part, packed_block& to) {
+  const std::uint8_t* const bytes = from.qs + part / 2 * 32;
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto low = part % 2 == 0 ? bytes[i] & 15U : bytes[i] >> 4U;
+    const auto high = part % 2 == 0 ? bytes[i + 16] & 15U : bytes[i + 16] >> 4U;
+    to.quants[i] = static_cast<std::uint8_t>(low | high << 4U);
+  }
+  to.wide = k_coefficients(from, part);
+}
+
+void read(const block_q5_k& from, std::size_t part, packed_block& to) {
+  const std::uint8_t* const bytes = from.qs + part / 2 * 32;
+  for (std::size_t i = 0; i < 32; ++i) {
+    const auto low = part % 2 == 0 ? bytes[i] & 15U : bytes[i] >> 4U;
+    to.quants[i] = static_cast<std::uint8_t>((low | (from.qh[i] >> part & 1U) << 4U) + 128);
+  }
+  to.wide = k_coefficients(from, part);
+}
+
+void read(const block_q6_k& from, std::size_t part, packed_block& to) {
+  const std::size_t h = part / 4;
+  const std::size_t k = part % 4;
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::uint8_t byte = from.ql[64 * h + 32 * (k % 2) + i];
+    const auto low = k < 2 ? byte & 15U : byte >> 4U;
+    const auto high = from.qh[32 * h + i] >> (2 * k) & 3U;
+    to.quants[i] = static_cast<std::uint8_t>((low | high << 4U) - 32 + 128);
+  }
+  const float d = half_to_float(from.d);
+  to.wide = {d * from.scales[2 * part], d * from.scales[2 * part + 1]};
+}
+
+template <class Block, std::size_t Elements>
+void pack_quantised(const gguf::tensor& from, std::size_t tile, weight_format format, std::byte* quants,
+  std::byte* coefficients) {
+  const format_traits form = traits(format);
+  const std::size_t first = tile * tile_outputs;
+  const std::size_t last = std::min<std::size_t>(first + tile_outputs, from.rows());
+  constexpr std::size_t parts = Elements / block_inputs;
+  const std::size_t blocks = from.columns() / block_inputs;
+  const std::size_t groups = form.bits == 4 ? 4 : 8;
+  packed_block unpacked{};
+  Block block;
+  for (std::size_t output = first; output < last; ++output) {
+    const std::size_t lane = output - first;
+    const std::byte* row = from.data.data() + output * from.row_bytes();
+    for (std::size_t b = 0; b < blocks; ++b) {
+      if (b % parts == 0) {
+        std::memcpy(&block, row, sizeof block);
+        row += sizeof block;
+      }
+      read(block, b % parts, unpacked);
+      std::byte* const to = quants + b * form.block_bytes() + lane * 4;
+      for (std::size_t g = 0; g < groups; ++g) {
+        std::memcpy(to + g * tile_outputs * 4, unpacked.quants.data() + g * 4, 4);
+      }
+      for (std::size_t c = 0; c < form.coefficients; ++c) {
+        std::byte* const at = coefficients + b * form.coefficient_block_bytes()
+                              + (c * tile_outputs + lane) * form.coefficient_bytes;
+        if (form.coefficient_bytes == 2) {
+          std::memcpy(at, &unpacked.narrow[c], 2);
+        } else {
+          std::memcpy(at, &unpacked.wide[c], 4);
+        }
+      }
+    }
+  }
+}
+
+void pack_floats(const gguf::tensor& from, std::size_t tile, std::size_t element, std::byte* to) {
+  const std::size_t first = tile * tile_outputs;
+  const std::size_t last = std::min<std::size_t>(first + tile_outputs, from.rows());
+  for (std::size_t output = first; output < last; ++output) {
+    const std::byte* const row = from.data.data() + output * from.row_bytes();
+    for (std::size_t i = 0; i < from.columns(); ++i) {
+      std::memcpy(to + (i * tile_outputs + output - first) * element, row + i * element, element);
+    }
+  }
+}
+
+template <class T>
+T read_as(const std::byte* from, std::size_t index) {
+  T value;
+  std::memcpy(&value, from + index * sizeof(T), sizeof value);
+  return value;
+}
+
+} // namespace
+
+weight_format packed_part::format_for(gguf::tensor_type type) {
+  using gguf::tensor_type;
+  switch (type) {
+  case tensor_type::f32:
+    return weight_format::f32;
+  case tensor_type::f16:
+    return weight_format::f16;
+  case tensor_type::bf16:
+    return weight_format::bf16;
+  case tensor_type::q4_0:
+    return weight_format::q4_signed;
+  case tensor_type::q4_1:
+    return weight_format::q4_min;
+  case tensor_type::q5_0:
+  case tensor_type::q8_0:
+    return weight_format::q8;
+  case tensor_type::q5_1:
+    return weight_format::q8_min;
+  case tensor_type::q4_k:
+    return weight_format::q4_min_wide;
+  case tensor_type::q5_k:
+    return weight_format::q8_min_wide;
+  case tensor_type::q6_k:
+    return weight_format::q8_half;
+  }
+  GODWIT_CHECK(!"a tensor type that the file reader lets through");
+  return weight_format::f32;
+}
+
+packed_part::packed_part(weight_format format, std::size_t outputs, std::size_t inputs)
+  : format_{format}, outputs_{outputs}, inputs_{inputs} {
+  const format_traits form = traits(format);
+  const std::size_t content = form.quantised
+                                ? blocks() * (form.block_bytes() + form.coefficient_block_bytes())
+                                : inputs * tile_outputs * form.bits / 8;
+  tile_bytes_ = (content + 63) / 64 * 64;
+  data_ = aligned_buffer{tiles() * tile_bytes_};
+}
+
+void packed_part::pack(const gguf::tensor& from, std::size_t tile) {
+  GODWIT_CHECK(from.rows() == outputs_ && from.columns() == inputs_ && format_for(from.type) == format_);
+  std::byte* const quants = data_.data() + tile * tile_bytes_;
+  std::byte* const coefficients = quants + blocks() * traits(format_).block_bytes();
+  using gguf::tensor_type;
+  switch (from.type) {
+  case tensor_type::f32:
+    return pack_floats(from, tile, 4, quants);
+  case tensor_type::f16:
+  case tensor_type::bf16:
+    return pack_floats(from, tile, 2, quants);
+  case tensor_type::q4_0:
+    return pack_quantised<block_q4_0, 32>(from, tile, format_, quants, coefficients);
+  case tensor_type::q4_1:
+    return pack_quantised<block_q4_1, 32>(from, tile, format_, quants, coefficients);
+  case tensor_type::q5_0:
+    return pack_quantised<block_q5_0, 32>(from, tile, format_, quants, coefficients);
+  case tensor_type::q5_1:
+    return pack_quantised<block_q5_1, 32>(from, tile, format_, quants, coefficients);
+  case tensor_type::q8_0:
+    return pack_quantised<block_q8_0, 32>(from, tile, format_, quants, coefficients);
+  case tensor_type::q4_k:
+    return pack_quantised<block_q4_k, 256>(from, tile, format_, quants, coefficients);
+  case tensor_type::q5_k:
+    return pack_quantised<block_q5_k, 256>(from, tile, format_, quants, coefficients);
+  case tensor_type::q6_k:
+    return pack_quantised<block_q6_k, 256>(from, tile, format_, quants, coefficients);
+  }
+}
+
+void packed_part::unpack(std::size_t output, std::span<float> values) const {
+  GODWIT_CHECK(output < outputs_ && values.size() == inputs_);
+  const format_traits form = traits(format_);
+  const std::size_t index = output / tile_outputs;
+  const std::size_t lane = output % tile_outputs;
+  const std::byte* const weights = tile(index);
+  if (!form.quantised) {
+    for (std::size_t i = 0; i < inputs_; ++i) {
+      const std::size_t at = i * tile_outputs + lane;
+      values[i] = format_ == weight_format::f32   ? read_as<float>(weights, at)
+                  : format_ == weight_format::f16 ? half_to_float(read_as<std::uint16_t>(weights, at))
+                                                  : bf16_to_float(read_as<std::uint16_t>(weights, at));
+    }
+    return;
+  }
+  const bool halves = format_ == weight_format::q8_half;
+  const int offset = form.bits == 8 ? 128 : format_ == weight_format::q4_signed ? 8 : 0;
+  for (std::size_t b = 0; b < blocks(); ++b) {
+    const std::byte* const block = weights + b * form.block_bytes();
+    const std::byte* const own = coefficients(index) + b * form.coefficient_block_bytes();
+    const auto coefficient = [&](std::size_t which) {
+      const std::size_t at = which * tile_outputs + lane;
+      return form.coefficient_bytes == 2 ? half_to_float(read_as<std::uint16_t>(own, at))
+                                         : read_as<float>(own, at);
+    };
+    const double minimum = form.coefficients == 2 && !halves ? coefficient(1) : 0.0F;
+    for (std::size_t i = 0; i < block_inputs; ++i) {
+      // In 4-bit groups the first half of the inputs lies in the low halves of the bytes.
+      const std::size_t element = form.bits == 4 ? i % 16 : i;
+      const auto byte =
+        std::to_integer<unsigned>(block[(element / 4 * tile_outputs + lane) * 4 + element % 4]);
+      const unsigned quant = form.bits == 8 ? byte : i < 16 ? byte & 15U : byte >> 4U;
+      const double scale = coefficient(halves && i >= 16 ? 1 : 0);
+      // In a double product and sum are exact for all formats, so that this rounds once.
+      values[b * block_inputs + i] = static_cast<float>(scale * (static_cast<int>(quant) - offset) + minimum);
+    }
+  }
+}
+
+} // namespace godwit::ops::cpu

@@ -1,0 +1,118 @@
+#pragma once
+
+#include "kernels/gguf/file.hpp"
+#include "kernels/ops/cpu/aligned_buffer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace godwit::ops::cpu {
+
+/// Outputs of one tile.
+inline constexpr std::size_t tile_outputs = 32;
+/// Inputs that share one activation scale.
+inline constexpr std::size_t block_inputs = 32;
+
+/// How the weights of a packed matrix lie in memory.
+enum class weight_format : std::uint8_t {
+  q4_signed,   ///< 4 bits minus 8, f16 scale: Q4_0
+  q4_min,      ///< 4 bits, f16 scale and minimum: Q4_1
+  q4_min_wide, ///< 4 bits, f32 scale and minimum: Q4_K
+  q8,          ///< 8 bits, f16 scale: Q8_0, Q5_0
+  q8_min,      ///< 8 bits, f16 scale and minimum: Q5_1
+  q8_min_wide, ///< 8 bits, f32 scale and minimum: Q5_K
+  q8_half,     ///< 8 bits, an f32 scale for each 16 inputs: Q6_K
+  f32,
+  f16,
+  bf16,
+};
+
+/// The numbers of a format that its layout follows from.
+struct format_traits {
+  std::uint8_t bits = 0;              ///< of a weight; 4 or 8 for quantised formats
+  std::uint8_t coefficients = 0;      ///< scales and minima of one output in a block
+  std::uint8_t coefficient_bytes = 0; ///< 2 or 4
+  bool quantised = false;
+
+  constexpr std::size_t block_bytes() const { return tile_outputs * block_inputs * bits / 8; }
+  constexpr std::size_t coefficient_block_bytes() const {
+    return tile_outputs * coefficients * coefficient_bytes;
+  }
+};
+
+constexpr format_traits traits(weight_format format) {
+  switch (format) {
+  case weight_format::q4_signed:
+    return {4, 1, 2, true};
+  case weight_format::q4_min:
+    return {4, 2, 2, true};
+  case weight_format::q4_min_wide:
+    return {4, 2, 4, true};
+  case weight_format::q8:
+    return {8, 1, 2, true};
+  case weight_format::q8_min:
+    return {8, 2, 2, true};
+  case weight_format::q8_min_wide:
+    return {8, 2, 4, true};
+  case weight_format::q8_half:
+    return {8, 2, 4, true};
+  case weight_format::f32:
+    return {32, 0, 0, false};
+  case weight_format::f16:
+    return {16, 0, 0, false};
+  case weight_format::bf16:
+    return {16, 0, 0, false};
+  }
+  return {};
+}
+
+/// A weight matrix `[outputs, inputs]` in tiles of 32 outputs, so that one vector holds the same inputs of
+/// neighbouring outputs and no sum across lanes is needed. The layout is the same for every vector width.
+///
+/// A quantised tile holds its weights, then its coefficients. Weights, for each block of 32 inputs:
+///   8 bits: `[8 groups][32 outputs][4 inputs]`, each the signed weight plus 128;
+///   4 bits: `[4 groups][32 outputs][4 bytes]`, inputs 4g..4g+3 in the low halves, 16+4g..16+4g+3 in the
+///   high.
+/// Coefficients, for each block: `[scale, or scales of both halves][32 outputs]`, then `[minimum][32
+/// outputs]` where the format has one. A weight is `scale * (quant - offset) + minimum`.
+///
+/// A float tile is `[inputs][32 outputs]`. Outputs that fill up the last tile are zero.
+class packed_part {
+ public:
+  /// The format for a type of the file.
+  static weight_format format_for(gguf::tensor_type type);
+
+  /// Allocates; `pack` fills.
+  packed_part(weight_format format, std::size_t outputs, std::size_t inputs);
+
+  /// Packs one tile of `from`. Different tiles may be packed at the same time.
+  void pack(const gguf::tensor& from, std::size_t tile);
+
+  weight_format format() const { return format_; }
+  std::size_t outputs() const { return outputs_; }
+  std::size_t inputs() const { return inputs_; }
+  std::size_t tiles() const { return (outputs_ + tile_outputs - 1) / tile_outputs; }
+  std::size_t blocks() const { return inputs_ / block_inputs; }
+  std::size_t bytes() const { return data_.size(); }
+
+  const std::byte* tile(std::size_t index) const { return data_.data() + index * tile_bytes_; }
+  /// Where the coefficients of a quantised tile start.
+  const std::byte* coefficients(std::size_t index) const {
+    return tile(index) + blocks() * traits(format_).block_bytes();
+  }
+
+  /// The weights of one output as floats, rounded once from their exact values.
+  /// @param values `[inputs]`
+  void unpack(std::size_t output, std::span<float> values) const;
+
+ private:
+  weight_format format_;
+  std::size_t outputs_;
+  std::size_t inputs_;
+  std::size_t tile_bytes_;
+  aligned_buffer data_;
+};
+
+} // namespace godwit::ops::cpu

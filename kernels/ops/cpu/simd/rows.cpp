@@ -1,0 +1,157 @@
+// Ops on single rows: quantise, norm, gate, rotate, store. Compiled once for each target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/ops/cpu/simd/rows.cpp"
+#include <hwy/foreach_target.h> // must come before highway.h
+
+#include "kernels/ops/cpu/kernels.hpp"
+#include "kernels/ops/cpu/simd/lanes-inl.hpp"
+#include "kernels/quant/half.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace godwit::ops::cpu::HWY_NAMESPACE {
+namespace {
+
+/// The greatest magnitude of 32 floats as its bits. As integers the bits of magnitudes are ordered like the
+/// numbers, with NaN above all, so that a NaN is never lost.
+HWY_INLINE std::int32_t greatest_bits(const float* x) {
+  vint best = hn::Zero(int_tag());
+  for (std::size_t i = 0; i < block_inputs; i += lanes) {
+    best = hn::Max(best, hn::BitCast(int_tag(), hn::Abs(hn::LoadU(float_tag(), x + i))));
+  }
+  return hn::GetLane(hn::MaxOfLanes(int_tag(), best));
+}
+
+HWY_INLINE float float_of(std::int32_t bits) {
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+void quantise(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) {
+  const hn::Rebind<std::int8_t, float_tag> bytes;
+  constexpr std::int32_t infinity = 0x7F800000;
+  for (std::size_t start = 0; start < count;
+       start += block_inputs, x += block_inputs, quants += block_inputs) {
+    const std::int32_t bits = greatest_bits(x);
+    const float magnitude = float_of(bits);
+    block_info& info = *blocks++;
+    // Too small to divide by is zero; what is not finite spoils its block and is not rounded.
+    if (bits >= infinity || magnitude < 0x1p-100F) {
+      __builtin_memset(quants, 0, block_inputs);
+      info = {};
+      info.scale = bits >= infinity ? __builtin_nanf("") : 0.0F;
+      info.scaled_sum = info.scale;
+      continue;
+    }
+    const vfloat inverse = constant(127.0F / magnitude);
+    vint sums[2] = {hn::Zero(int_tag()), hn::Zero(int_tag())};
+    for (std::size_t i = 0; i < block_inputs; i += lanes) {
+      const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x + i), inverse));
+      hn::StoreU(hn::DemoteTo(bytes, q), bytes, quants + i);
+      sums[i / 16] = hn::Add(sums[i / 16], q);
+    }
+    const std::int32_t half = hn::GetLane(hn::SumOfLanes(int_tag(), sums[0]));
+    const std::int32_t total = half + hn::GetLane(hn::SumOfLanes(int_tag(), sums[1]));
+    info.scale = magnitude / 127.0F;
+    info.scaled_sum = info.scale * static_cast<float>(total);
+    info.minus_8 = -8 * total;
+    info.minus_128 = -128 * total;
+    info.minus_128_of_half = -128 * half;
+  }
+}
+
+/// The last `count` < 16 elements, filled up with zeros.
+HWY_INLINE wide load_tail(const float* from, std::size_t count) {
+  float lane[16] = {};
+  __builtin_memcpy(lane, from, count * sizeof(float));
+  return load(lane);
+}
+
+void norm(const float* x, const float* weight, std::size_t count, float epsilon, float* y) {
+  const std::size_t whole = count / 16 * 16;
+  wide squares = all(0.0F);
+  for (std::size_t i = 0; i < count; i += 16) {
+    const wide v = i < whole ? load(x + i) : load_tail(x + i, count - whole);
+    for (std::size_t p = 0; p < parts; ++p) {
+      squares.part[p] = fused(v.part[p], v.part[p], squares.part[p]);
+    }
+  }
+  const float mean = sum(squares) / static_cast<float>(count);
+  const float inverse = 1.0F / __builtin_sqrtf(mean + epsilon);
+  for (std::size_t i = 0; i < whole; i += lanes) {
+    const vfloat scaled = hn::Mul(hn::LoadU(float_tag(), x + i), constant(inverse));
+    hn::StoreU(hn::Mul(scaled, hn::LoadU(float_tag(), weight + i)), float_tag(), y + i);
+  }
+  for (std::size_t i = whole; i < count; ++i) {
+    y[i] = (x[i] * inverse) * weight[i];
+  }
+}
+
+HWY_INLINE vfloat gated(vfloat a, vfloat b) {
+  // Beyond 88 the exponential would overflow; a / (1 + e^88) is as good as zero.
+  const vfloat e = exponential(hn::Min(hn::Neg(a), constant(88.0F)));
+  return hn::Mul(hn::Div(a, hn::Add(constant(1.0F), e)), b);
+}
+
+void gate(const float* a, const float* b, std::size_t count, float* y) {
+  const std::size_t whole = count / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes) {
+    hn::StoreU(gated(hn::LoadU(float_tag(), a + i), hn::LoadU(float_tag(), b + i)), float_tag(), y + i);
+  }
+  for (std::size_t i = whole; i < count; ++i) {
+    y[i] = hn::GetLane(gated(constant(a[i]), constant(b[i])));
+  }
+}
+
+void rotate(float* x, const float* turns, std::size_t count) {
+  for (std::size_t i = 0; i < count; i += 2) {
+    const float x0 = x[i];
+    const float x1 = x[i + 1];
+    const float cosine = turns[i];
+    const float sine = turns[i + 1];
+    x[i] = __builtin_fmaf(x0, cosine, x1 * -sine);
+    x[i + 1] = __builtin_fmaf(x1, cosine, x0 * sine);
+  }
+}
+
+/// Rounds to half precision, ties to even; magnitudes beyond it become the greatest half.
+HWY_INLINE void to_halves(const float* from, std::uint16_t* to) {
+  const vfloat limit = constant(65504.0F);
+  const vfloat x = hn::Max(hn::Min(hn::LoadU(float_tag(), from), limit), hn::Neg(limit));
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+  const hn::Rebind<hwy::float16_t, float_tag> halves;
+  const hn::Rebind<std::uint16_t, float_tag> bits;
+  hn::StoreU(hn::BitCast(bits, hn::DemoteTo(halves, x)), bits, to);
+#else
+  HWY_ALIGN float values[lanes];
+  hn::Store(x, float_tag(), values);
+  for (std::size_t i = 0; i < lanes; ++i) {
+    to[i] = float_to_half(values[i]);
+  }
+#endif
+}
+
+void store(const float* k, const float* v, std::size_t head_dim, kv_element* page, std::size_t slot) {
+  kv_element* const values = page + page_tokens * head_dim + slot * head_dim;
+  for (std::size_t d = 0; d < head_dim; d += lanes) {
+    std::uint16_t keys[lanes];
+    to_halves(k + d, keys);
+    for (std::size_t i = 0; i < lanes; ++i) {
+      page[(d + i) * page_tokens + slot] = keys[i];
+    }
+    to_halves(v + d, values + d);
+  }
+}
+
+} // namespace
+
+void fill_rows(kernel_table& table) {
+  table.quantise = &quantise;
+  table.norm = &norm;
+  table.gate = &gate;
+  table.rotate = &rotate;
+  table.store = &store;
+}
+
+} // namespace godwit::ops::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,270 @@
+#include "kernels/ops/reference/reference_ops.hpp"
+
+#include "kernels/ops/rope.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace godwit::ops::reference {
+
+namespace {
+
+/// Weights stay in the file and are dequantised row by row as they are used.
+class file_matrix final : public matrix {
+ public:
+  explicit file_matrix(std::span<const gguf::tensor* const> parts) : parts_(parts.begin(), parts.end()) {
+    for (const auto* part : parts_) {
+      outputs_ += static_cast<std::uint32_t>(part->rows());
+    }
+  }
+  std::uint32_t outputs() const override { return outputs_; }
+  std::uint32_t inputs() const override { return static_cast<std::uint32_t>(parts_.front()->columns()); }
+
+  void row(std::size_t output, double* to) const {
+    for (const auto* part : parts_) {
+      if (output < part->rows()) {
+        const auto bytes = part->data.subspan(output * part->row_bytes(), part->row_bytes());
+        dequantize_row(part->type, bytes, to, part->columns());
+        return;
+      }
+      output -= part->rows();
+    }
+  }
+
+ private:
+  std::vector<const gguf::tensor*> parts_;
+  std::uint32_t outputs_ = 0;
+};
+
+class double_gain final : public gain {
+ public:
+  std::vector<double> values;
+};
+
+} // namespace
+
+reference_ops::reference_ops(const op_shape& shape, team& threads)
+  : shape_{shape}, frequencies_{rope_frequencies(shape.rotary, shape.rope_base)},
+    x_(std::size_t{shape.max_rows} * shape.embedding),
+    in_((shape.max_rows + group - 1) / group * group * std::size_t{shape.input}),
+    out_(std::size_t{shape.max_rows} * shape.output), sequence_of_row_(shape.max_rows),
+    scratch_(threads.size()) {
+  for (auto& own : scratch_) {
+    own.resize(std::max({shape.context + page_tokens + shape.kv.head_dim, shape.input, shape.embedding}));
+  }
+}
+
+std::size_t reference_ops::resident_bytes() const {
+  return (x_.size() + in_.size() + out_.size()) * sizeof(double);
+}
+
+result<std::unique_ptr<matrix>> reference_ops::load_matrix(
+  const gguf::file&, std::span<const gguf::tensor* const> parts) {
+  return std::make_unique<file_matrix>(parts);
+}
+
+result<std::unique_ptr<gain>> reference_ops::load_gain(const gguf::file&, const gguf::tensor& tensor) {
+  auto made = std::make_unique<double_gain>();
+  made->values.resize(tensor.columns());
+  dequantize_row(tensor.type, tensor.data, made->values.data(), tensor.columns());
+  return made;
+}
+
+void reference_ops::begin(const step& what) {
+  GODWIT_CHECK(what.tokens.size() <= shape_.max_rows);
+  step_ = what;
+  ++steps_;
+  for (std::uint32_t s = 0; s < what.sequences.size(); ++s) {
+    const auto& part = what.sequences[s];
+    std::fill_n(sequence_of_row_.begin() + part.first_row, part.rows, s);
+  }
+}
+
+void reference_ops::embed(worker& self, const matrix& table) {
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    static_cast<const file_matrix&>(table).row(step_.tokens[row], &x_[row * shape_.embedding]);
+  }
+  self.sync();
+}
+
+void reference_ops::norm_row(const gain& weight, std::size_t from, std::size_t to) {
+  const std::size_t width = shape_.embedding;
+  const double* const x = &x_[from * width];
+  double squares = 0;
+  for (std::size_t i = 0; i < width; ++i) {
+    squares += x[i] * x[i];
+  }
+  const double inverse = 1 / std::sqrt(squares / static_cast<double>(width) + shape_.norm_epsilon);
+  const auto& gains = static_cast<const double_gain&>(weight).values;
+  for (std::size_t i = 0; i < width; ++i) {
+    input(to, width, i) = x[i] * inverse * gains[i];
+  }
+}
+
+void reference_ops::norm(worker& self, const gain& weight) {
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    norm_row(weight, row, row);
+  }
+  self.sync();
+}
+
+template <class Take>
+void reference_ops::multiply(worker& self, const matrix& weights, std::size_t count, Take&& take) {
+  const auto& all = static_cast<const file_matrix&>(weights);
+  const std::size_t width = all.inputs();
+  double* const w = scratch_[self.index()].data();
+  const auto mine = self.share(all.outputs());
+  for (std::size_t output = mine.begin; output < mine.end && count != 0; ++output) {
+    all.row(output, w);
+    for (std::size_t first = 0; first < count; first += group) {
+      const double* const in = &in_[first * width];
+      double sums[group] = {};
+      if (count - first == 1) {
+        for (std::size_t i = 0; i < width; ++i) {
+          sums[0] += w[i] * in[i * group];
+        }
+      } else {
+        for (std::size_t i = 0; i < width; ++i) {
+          for (std::size_t r = 0; r < group; ++r) {
+            sums[r] += w[i] * in[i * group + r];
+          }
+        }
+      }
+      for (std::size_t r = 0; r < std::min(group, count - first); ++r) {
+        take(first + r, output, sums[r]);
+      }
+    }
+  }
+  self.sync();
+}
+
+void reference_ops::product(worker& self, const matrix& weights) {
+  const std::size_t stride = weights.outputs();
+  multiply(self, weights, rows(),
+    [&](std::size_t row, std::size_t output, double sum) { out_[row * stride + output] = sum; });
+}
+
+void reference_ops::add_product(worker& self, const matrix& weights) {
+  multiply(self, weights, rows(),
+    [&](std::size_t row, std::size_t output, double sum) { x_[row * shape_.embedding + output] += sum; });
+}
+
+void reference_ops::rotate(double* x, position_t position) const {
+  for (std::size_t i = 0; i < frequencies_.size(); ++i) {
+    const turn by = turn_by(position * frequencies_[i]);
+    const double x0 = x[2 * i];
+    const double x1 = x[2 * i + 1];
+    x[2 * i] = x0 * by.cosine - x1 * by.sine;
+    x[2 * i + 1] = x0 * by.sine + x1 * by.cosine;
+  }
+}
+
+void reference_ops::rotate_and_store(worker& self, std::uint32_t layer) {
+  const std::size_t dim = shape_.kv.head_dim;
+  const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    double* const heads = &out_[row * stride];
+    const auto& part = step_.sequences[sequence_of_row_[row]];
+    for (std::size_t head = 0; head < shape_.heads + shape_.kv.kv_heads; ++head) {
+      rotate(heads + head * dim, step_.positions[row]);
+    }
+    for (std::uint32_t head = 0; head < shape_.kv.kv_heads; ++head) {
+      const double* const k = heads + (shape_.heads + head) * dim;
+      const double* const v = k + shape_.kv.kv_heads * dim;
+      const std::size_t slot = part.target->kept(layer, head) + (row - part.first_row);
+      const page_id page = part.target->pages(layer, head)[slot / page_tokens];
+      auto* const keys = reinterpret_cast<float*>(part.target->pool().data(page));
+      float* const values = keys + page_tokens * dim + slot % page_tokens * dim;
+      for (std::size_t d = 0; d < dim; ++d) {
+        keys[d * page_tokens + slot % page_tokens] = static_cast<float>(k[d]);
+        values[d] = static_cast<float>(v[d]);
+      }
+    }
+  }
+  self.sync();
+}
+
+void reference_ops::attend_head(
+  std::uint32_t layer, std::size_t row, std::size_t head, std::vector<double>& scores) {
+  const std::size_t dim = shape_.kv.head_dim;
+  const std::size_t kv_heads = shape_.kv.kv_heads;
+  const auto kv_head = static_cast<std::uint32_t>(head / (shape_.heads / kv_heads));
+  const auto& part = step_.sequences[sequence_of_row_[row]];
+  const auto pages = part.target->pages(layer, kv_head);
+  const std::size_t visible = part.target->kept(layer, kv_head) + (row - part.first_row) + 1;
+  const auto page = [&](std::size_t index) {
+    return reinterpret_cast<const float*>(part.target->pool().data(pages[index]));
+  };
+  const double* const q = &out_[row * (shape_.heads + 2 * kv_heads) * dim + head * dim];
+
+  const double scale = 1 / std::sqrt(static_cast<double>(dim));
+  for (std::size_t start = 0; start < visible; start += page_tokens) {
+    const float* const keys = page(start / page_tokens);
+    double sums[page_tokens] = {};
+    for (std::size_t d = 0; d < dim; ++d) {
+      for (std::size_t j = 0; j < page_tokens; ++j) {
+        sums[j] += q[d] * static_cast<double>(keys[d * page_tokens + j]);
+      }
+    }
+    for (std::size_t j = 0; j < page_tokens; ++j) {
+      scores[start + j] = sums[j] * scale;
+    }
+  }
+  const double maximum =
+    *std::max_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(visible));
+  double total = 0;
+  for (std::size_t j = 0; j < visible; ++j) {
+    scores[j] = std::exp(scores[j] - maximum);
+    total += scores[j];
+  }
+  const std::size_t width = shape_.heads * dim;
+  // The sums stand behind the scores.
+  double* const sums = scores.data() + (visible + page_tokens - 1) / page_tokens * page_tokens;
+  std::fill_n(sums, dim, 0.0);
+  for (std::size_t j = 0; j < visible; ++j) {
+    const float* const values = page(j / page_tokens) + page_tokens * dim + j % page_tokens * dim;
+    for (std::size_t d = 0; d < dim; ++d) {
+      sums[d] += scores[j] * static_cast<double>(values[d]);
+    }
+  }
+  for (std::size_t d = 0; d < dim; ++d) {
+    input(row, width, head * dim + d) = sums[d] / total;
+  }
+}
+
+void reference_ops::attend(worker& self, std::uint32_t layer) {
+  for (std::size_t item = self.take(); item < rows() * shape_.heads; item = self.take()) {
+    attend_head(layer, item / shape_.heads, item % shape_.heads, scratch_[self.index()]);
+  }
+  self.sync();
+}
+
+void reference_ops::gate(worker& self, std::uint32_t width) {
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    const double* const a = &out_[row * 2 * width];
+    for (std::size_t i = 0; i < width; ++i) {
+      input(row, width, i) = a[i] / (1 + std::exp(-a[i])) * a[width + i];
+    }
+  }
+  self.sync();
+}
+
+void reference_ops::finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) {
+  const auto mine = self.share(step_.wanted.size());
+  for (std::size_t i = mine.begin; i < mine.end; ++i) {
+    norm_row(weight, step_.wanted[i], i);
+  }
+  self.sync();
+  const std::size_t stride = head.outputs();
+  multiply(self, head, step_.wanted.size(), [&](std::size_t row, std::size_t output, double sum) {
+    logits[row * stride + output] = static_cast<float>(sum);
+  });
+}
+
+} // namespace godwit::ops::reference

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "kernels/ops/op_set.hpp"
+
+#include <vector>
+
+namespace godwit::ops::reference {
+
+/// Version of what is computed; part of a model's fingerprint.
+inline constexpr std::uint32_t contract_version = 1;
+
+/// The definition of every op: scalar code, activations and sums in double, weights dequantised exactly, keys
+/// and values in float pages. Sums run over ascending inputs or positions. Slow; what the others are measured
+/// against.
+class reference_ops final : public op_set {
+ public:
+  reference_ops(const op_shape& shape, team& threads);
+
+  std::string_view name() const override { return "reference"; }
+  std::uint64_t steps() const override { return steps_; }
+  kv_type kv_elements() const override { return kv_type::f32; }
+  std::size_t resident_bytes() const override;
+
+  result<std::unique_ptr<matrix>> load_matrix(
+    const gguf::file& file, std::span<const gguf::tensor* const> parts) override;
+  result<std::unique_ptr<gain>> load_gain(const gguf::file& file, const gguf::tensor& tensor) override;
+
+  void begin(const step& what) override;
+  void embed(worker& self, const matrix& table) override;
+  void norm(worker& self, const gain& weight) override;
+  void product(worker& self, const matrix& weights) override;
+  void add_product(worker& self, const matrix& weights) override;
+  void rotate_and_store(worker& self, std::uint32_t layer) override;
+  void attend(worker& self, std::uint32_t layer) override;
+  void gate(worker& self, std::uint32_t width) override;
+  void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) override;
+
+ private:
+  /// Rows that are multiplied side by side. Inputs lie as [rows / 8][width][8], so that the inner loop over
+  /// rows is one that a compiler makes vectors of; each row's sum is a plain ascending one all the same.
+  static constexpr std::size_t group = 8;
+
+  std::size_t rows() const { return step_.tokens.size(); }
+  double& input(std::size_t row, std::size_t width, std::size_t i) {
+    return in_[((row / group) * width + i) * group + row % group];
+  }
+  void norm_row(const gain& weight, std::size_t from, std::size_t to);
+  /// Calls `take(row, output, sum)` for all rows and this thread's outputs.
+  template <class Take>
+  void multiply(worker& self, const matrix& weights, std::size_t rows, Take&& take);
+  void rotate(double* x, position_t position) const;
+  void attend_head(std::uint32_t layer, std::size_t row, std::size_t head, std::vector<double>& scores);
+
+  op_shape shape_;
+  std::uint64_t steps_ = 0;
+  step step_;
+  std::vector<double> frequencies_;
+  std::vector<double> x_;
+  std::vector<double> in_;
+  std::vector<double> out_;
+  std::vector<std::uint32_t> sequence_of_row_;
+  std::vector<std::vector<double>> scratch_; ///< [threads]: weights of a row, or scores and sums of a head
+};
+
+} // namespace godwit::ops::reference

@@ -1,0 +1,160 @@
+// The shipped model against values computed with exact weights in double precision, by another program.
+#include "tests/support/test_model.hpp"
+#include "tests/unit/kernels/models/running.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+
+using namespace godwit;
+
+namespace {
+
+const nlohmann::json& golden() {
+  static const auto values =
+    nlohmann::json::parse(std::ifstream{std::string{GODWIT_SOURCE_DIR} + "/tests/golden/smollm2.json"});
+  return values;
+}
+
+std::unique_ptr<model> shipped(const std::string& ops) {
+  return load(gguf::file::open(test_model_path()).value(), ops, 2);
+}
+
+/// How far logits are from golden ones.
+struct comparison {
+  double worst = 0;
+  std::size_t clear = 0; ///< rows whose two best golden logits differ by more than 0.5
+  std::size_t other = 0; ///< those of them whose best token is another one
+
+  void add(std::span<const float> row, const nlohmann::json& top) {
+    for (const auto& entry : top) {
+      worst = std::max(worst, std::abs(row[entry[0].get<std::size_t>()] - entry[1].get<double>()));
+    }
+    if (top[0][1].get<double>() - top[1][1].get<double>() > 0.5) {
+      ++clear;
+      other += std::ranges::max_element(row) - row.begin() != top[0][0].get<std::ptrdiff_t>();
+    }
+  }
+};
+
+/// All greedy continuations under teacher forcing, several sequences in a step.
+comparison greedy(const std::string& ops) {
+  const auto runs = shipped(ops);
+  const std::size_t width = runs->shape().vocabulary;
+  const auto pool = page_pool::create(runs->shape().kv, 64).value();
+  comparison made;
+  for (const auto& each : golden()["greedy"]) {
+    auto tokens = each["prompt_ids"].get<std::vector<token_id>>();
+    const std::size_t prompt = tokens.size();
+    for (const auto& step : each["steps"]) {
+      tokens.push_back(step["id"].get<token_id>());
+    }
+    tokens.pop_back();
+    sequence target{*pool};
+    const auto logits = append(*runs, target, tokens);
+    for (std::size_t i = 0; i < each["steps"].size(); ++i) {
+      made.add(std::span{logits}.subspan((prompt - 1 + i) * width, width), each["steps"][i]["top"]);
+    }
+  }
+  return made;
+}
+
+/// Calls `use(position, logits)` for every position of a text.
+template <class Use>
+void run_text(const std::string& ops, const std::vector<token_id>& tokens, Use&& use) {
+  const auto runs = shipped(ops);
+  const std::size_t width = runs->shape().vocabulary;
+  const auto pool = page_pool::create(runs->shape().kv, 256).value();
+  sequence target{*pool};
+  constexpr std::size_t step = 128;
+  for (std::size_t start = 0; start < tokens.size(); start += step) {
+    const auto part = std::span{tokens}.subspan(start, std::min(step, tokens.size() - start));
+    const auto logits = append(*runs, target, part);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      use(start + i, std::span{logits}.subspan(i * width, width));
+    }
+  }
+}
+
+double loss(std::span<const float> logits, token_id next) {
+  const double greatest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) {
+    sum += std::exp(logit - greatest);
+  }
+  return greatest + std::log(sum) - logits[next];
+}
+
+double mean_loss(const std::string& ops, const std::vector<token_id>& tokens) {
+  double sum = 0;
+  run_text(ops, tokens, [&](std::size_t position, std::span<const float> logits) {
+    sum += position + 1 < tokens.size() ? loss(logits, tokens[position + 1]) : 0;
+  });
+  return sum / static_cast<double>(tokens.size() - 1);
+}
+
+/// The long text: its listed rows, and its mean loss.
+std::pair<comparison, double> long_text(const std::string& ops) {
+  const auto& text = golden()["long"];
+  const auto tokens = text["ids"].get<std::vector<token_id>>();
+  comparison made;
+  double sum = 0;
+  run_text(ops, tokens, [&](std::size_t position, std::span<const float> logits) {
+    sum += position + 1 < tokens.size() ? loss(logits, tokens[position + 1]) : 0;
+    for (const auto& row : text["rows"]) {
+      if (row["position"].get<std::size_t>() == position) {
+        made.add(logits, row["top"]);
+      }
+    }
+  });
+  return {made, sum / static_cast<double>(tokens.size() - 1)};
+}
+
+} // namespace
+
+TEST_CASE("cpu: the greedy continuations keep every clear choice") {
+  const auto made = greedy("cpu");
+  std::cout << "cpu, greedy: greatest difference of a logit " << made.worst << '\n';
+  CHECK(made.clear > 100);
+  CHECK(made.other == 0);
+  CHECK(made.worst < 1.5);
+}
+
+TEST_CASE("cpu: the mean loss of the short text is the golden one") {
+  const auto& text = golden()["nll"][0];
+  const double mean = mean_loss("cpu", text["ids"].get<std::vector<token_id>>());
+  std::cout << "cpu, short text: mean loss " << mean << '\n';
+  CHECK(std::abs(mean - text["mean_nll"].get<double>()) < 0.02);
+}
+
+TEST_CASE("cpu: the long text keeps its mean loss and every clear choice") {
+  const auto [made, mean] = long_text("cpu");
+  std::cout << "cpu, long text: mean loss " << mean << ", greatest difference of a logit " << made.worst
+            << '\n';
+  CHECK(std::abs(mean - golden()["long"]["mean_nll"].get<double>()) < 0.02);
+  CHECK(made.other == 0);
+}
+
+TEST_CASE("reference: every listed logit of the greedy continuations is within a thousandth") {
+  const auto made = greedy("reference");
+  std::cout << "reference, greedy: greatest difference of a logit " << made.worst << '\n';
+  CHECK(made.worst <= 1e-3);
+  CHECK(made.other == 0);
+}
+
+TEST_CASE("reference: the mean loss of the short text is the golden one") {
+  const auto& text = golden()["nll"][0];
+  const double mean = mean_loss("reference", text["ids"].get<std::vector<token_id>>());
+  CHECK(std::abs(mean - text["mean_nll"].get<double>()) < 1e-4);
+}
+
+TEST_CASE("reference: every listed logit of the long text is within a thousandth") {
+  const auto [made, mean] = long_text("reference");
+  std::cout << "reference, long text: mean loss " << mean << ", greatest difference of a logit " << made.worst
+            << '\n';
+  CHECK(made.worst <= 1e-3);
+  CHECK(std::abs(mean - golden()["long"]["mean_nll"].get<double>()) < 1e-4);
+}

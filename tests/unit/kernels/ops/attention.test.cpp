@@ -1,0 +1,153 @@
+#include "kernels/ops/cpu/attention_plan.hpp"
+#include "kernels/ops/cpu/kernels.hpp"
+#include "kernels/quant/half.hpp"
+#include "tests/unit/kernels/ops/targets.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace godwit;
+using namespace godwit::ops::cpu;
+
+namespace {
+
+/// Pages of one head in a shuffled order; what no position was written to is NaN.
+struct made_pages {
+  std::size_t dim;
+  std::vector<kv_element> memory;
+  std::vector<page_id> pages;
+  std::vector<float> keys;
+  std::vector<float> values;
+
+  made_pages(std::size_t head_dim, std::size_t positions) : dim{head_dim} {
+    const std::size_t count = (positions + page_tokens - 1) / page_tokens;
+    const std::size_t stride = 2 * page_tokens * dim;
+    memory.assign((count + 1) * stride, 0x7E00);
+    keys = random_floats(positions * dim, 1, 2);
+    values = random_floats(positions * dim, 2, 2);
+    for (std::size_t i = 0; i < count; ++i) {
+      pages.push_back(static_cast<page_id>(count - i));
+    }
+    for (std::size_t p = 0; p < positions; ++p) {
+      kv_element* const page = memory.data() + pages[p / page_tokens] * stride;
+      for (std::size_t d = 0; d < dim; ++d) {
+        const auto store = [](float& number, kv_element& to) {
+          to = float_to_half(number);
+          number = half_to_float(to);
+        };
+        store(keys[p * dim + d], page[d * page_tokens + p % page_tokens]);
+        store(values[p * dim + d], page[(page_tokens + p % page_tokens) * dim + d]);
+      }
+    }
+  }
+  kv_pages view() const { return {memory.data(), 2 * page_tokens * dim, pages, dim}; }
+
+  /// Attention by its definition.
+  std::vector<double> exact(const float* query, std::size_t visible) const {
+    std::vector<double> scores(visible);
+    for (std::size_t p = 0; p < visible; ++p) {
+      for (std::size_t d = 0; d < dim; ++d) {
+        scores[p] += static_cast<double>(query[d]) * keys[p * dim + d];
+      }
+      scores[p] /= std::sqrt(static_cast<double>(dim));
+    }
+    const double maximum = *std::ranges::max_element(scores);
+    double total = 0;
+    std::vector<double> sum(dim);
+    for (std::size_t p = 0; p < visible; ++p) {
+      const double weight = std::exp(scores[p] - maximum);
+      total += weight;
+      for (std::size_t d = 0; d < dim; ++d) {
+        sum[d] += weight * values[p * dim + d];
+      }
+    }
+    for (auto& v : sum) {
+      v /= total;
+    }
+    return sum;
+  }
+};
+
+/// All segments of some queries, merged.
+std::vector<float> attend(
+  const kernel_table& target, const made_pages& pages, const std::vector<attention_query>& queries) {
+  const std::size_t size = partial_size(pages.dim);
+  std::size_t most = 0;
+  for (const auto& query : queries) {
+    most = std::max(most, query.visible);
+  }
+  std::vector<float> scratch(queries.size() * segment_tokens);
+  std::vector<float> later(queries.size() * size);
+  std::vector<float> result(queries.size() * size);
+  const float scale = 1 / std::sqrt(static_cast<float>(pages.dim));
+  for (std::size_t segment = 0; segment * segment_tokens < most; ++segment) {
+    auto& to = segment == 0 ? result : later;
+    target.attend(pages.view(), queries, segment, scale, scratch.data(), to.data());
+    for (std::size_t q = 0; q < queries.size() && segment != 0; ++q) {
+      target.merge(later.data() + q * size, pages.dim, result.data() + q * size);
+    }
+  }
+  std::vector<float> y(queries.size() * pages.dim);
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    target.normalise(result.data() + q * size, pages.dim, y.data() + q * pages.dim);
+  }
+  return y;
+}
+
+} // namespace
+
+TEST_CASE("attention agrees with its definition, on every target to the bit, alone and beside others") {
+  for (const std::size_t dim : {16U, 48U, 64U, 128U}) {
+    const made_pages pages{dim, 300};
+    const auto vectors = random_floats(11 * dim, 3, 2);
+    std::vector<attention_query> queries;
+    for (const std::size_t visible : {1U, 16U, 17U, 127U, 128U, 129U, 130U, 131U, 256U, 299U, 300U}) {
+      queries.push_back({vectors.data() + queries.size() * dim, visible});
+    }
+    std::vector<float> first;
+    for (const auto& target : targets_here()) {
+      INFO(target.name << ", heads of " << dim);
+      const auto together = attend(target, pages, queries);
+      if (first.empty()) {
+        first = together;
+        double worst = 0;
+        for (std::size_t q = 0; q < queries.size(); ++q) {
+          const auto exact = pages.exact(queries[q].vector, queries[q].visible);
+          for (std::size_t d = 0; d < dim; ++d) {
+            worst = std::max(worst, std::abs(together[q * dim + d] - exact[d]));
+          }
+        }
+        // Scores of magnitude s carry an error of s epsilons into the exponent; values are below 2.
+        CHECK(
+          worst < 2 * 4 * std::sqrt(static_cast<double>(dim)) * 8 * std::numeric_limits<float>::epsilon());
+      }
+      CHECK(together == first);
+      for (std::size_t q = 0; q < queries.size(); ++q) {
+        const auto alone = attend(target, pages, {queries[q]});
+        CHECK(
+          std::equal(alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(q * dim)));
+      }
+    }
+  }
+}
+
+TEST_CASE("scores far apart leave the greatest alone, and infinite ones spoil only their own query") {
+  constexpr std::size_t dim = 16;
+  const made_pages pages{dim, 40};
+  std::vector<float> large(dim);
+  for (std::size_t d = 0; d < dim; ++d) {
+    large[d] = pages.keys[7 * dim + d] * 1e4F;
+  }
+  const std::vector<float> infinite(dim, std::numeric_limits<float>::infinity());
+  for (const auto& target : targets_here()) {
+    const auto y = attend(target, pages, {{large.data(), 40}, {infinite.data(), 40}});
+    const auto exact = pages.exact(large.data(), 40);
+    for (std::size_t d = 0; d < dim; ++d) {
+      CHECK(y[d] == Approx(exact[d]).epsilon(1e-4));
+      CHECK(std::isnan(y[dim + d]));
+    }
+  }
+}
