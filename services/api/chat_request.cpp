@@ -36,7 +36,7 @@ void read_harmless(field_reader& fields) {
 void read_log_probabilities(field_reader& fields, sampling_settings& settings) {
   settings.logprobs = fields.boolean("logprobs").value_or(false);
   if (const auto top = fields.integer("top_logprobs", 0, max_top_logprobs)) {
-    if (!settings.logprobs)
+    if (!settings.logprobs && *top != 0)
       fields.invalid("top_logprobs", "needs \"logprobs\": true");
     settings.top_logprobs = static_cast<std::uint8_t>(*top);
   }

@@ -116,6 +116,7 @@ TEST_CASE("what clients send by habit and what changes nothing is accepted") {
     "store":false,"service_tier":"auto","response_format":{"type":"text"},"modalities":["text"],
     "prompt_cache_retention":"24h"})"));
   accepted(with(R"({"stream":true,"stream_options":{"include_obfuscation":false}})"));
+  accepted(with(R"({"logprobs":false,"top_logprobs":0})"));
 }
 
 TEST_CASE("a field that is out of range or of the wrong type is refused by its name") {
