@@ -118,7 +118,7 @@ struct metrics::parts {
   void collect_watched(std::vector<prom::MetricFamily>& out) const {
     for (const auto& one : readers)
       add(out.emplace_back(family(one.name, one.help,
-            one.kind == metric_kind::counter ? prom::MetricType::Counter : prom::MetricType::Gauge)),
+            one.kind == metric_kind::total ? prom::MetricType::Counter : prom::MetricType::Gauge)),
         one.read());
   }
 

@@ -13,8 +13,8 @@
 namespace godwit {
 
 enum class metric_kind {
-  counter, ///< only grows
-  gauge,
+  total, ///< a counter: only grows
+  level, ///< a gauge
 };
 
 /// All figures that one process shows to Prometheus. Any thread may call anything.

@@ -68,7 +68,7 @@ TEST_CASE("a commit tells its size and time") {
 TEST_CASE("figures are read when they are asked for") {
   metrics all;
   double now = 1;
-  all.watch("godwit_things_total", metric_kind::counter, "Things", [&] { return now; });
+  all.watch("godwit_things_total", metric_kind::total, "Things", [&] { return now; });
   CHECK(value_of(all.text(), "godwit_things_total") == 1);
   now = 2;
   const auto text = all.text();

@@ -1,0 +1,85 @@
+#include "services/daemon/loaded_model.hpp"
+
+#include <xxhash.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <future>
+#include <string>
+
+namespace godwit {
+
+namespace {
+
+/// One digest of several, each with its length so that no two lists read the same.
+std::string joined_digest(std::initializer_list<std::string_view> parts) {
+  std::string all;
+  for (const auto part : parts)
+    all += fmt::format("{}:{};", part.size(), part);
+  const auto hash = XXH3_128bits(all.data(), all.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+/// When the file was written, in seconds since 1970; 0 if the system does not say.
+std::int64_t written_at(const std::filesystem::path& path) {
+  std::error_code ec;
+  const auto time = std::filesystem::last_write_time(path, ec);
+  if (ec)
+    return 0;
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
+struct texts {
+  std::shared_ptr<const godwit::tokenizer> tokenizer;
+  std::shared_ptr<const godwit::chat_template> chat_template;
+};
+
+result<texts> load_texts(const gguf::file& file) {
+  auto words = tokenizer::load(file);
+  if (!words)
+    return fail(words);
+  auto chat = chat_template::load(file);
+  if (!chat)
+    return fail(chat);
+  return texts{std::move(*words), std::move(*chat)};
+}
+
+} // namespace
+
+result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads) {
+  const auto failed = [&](const error& why) {
+    return fail(
+      why.code, fmt::format("the model {} cannot be loaded: {}", path.string(), why.message), "model");
+  };
+  loaded_model out;
+  auto opened = gguf::file::open(path);
+  if (!opened)
+    return failed(opened.error());
+  out.file = std::move(*opened);
+  out.options.threads = threads;
+
+  auto reading = std::async(std::launch::async, [&file = *out.file] { return load_texts(file); });
+  auto weights = model::load(out.file, out.options);
+  auto text = reading.get();
+  if (!weights)
+    return failed(weights.error());
+  if (!text)
+    return failed(text.error());
+  out.model = std::move(*weights);
+  out.tokenizer = std::move(text->tokenizer);
+  out.chat_template = std::move(text->chat_template);
+  if (out.tokenizer->text()->size() > out.model->shape().vocabulary)
+    return failed({errc::corrupt, "its vocabulary has more tokens than its weights", {}, {}});
+
+  out.card.id = path.stem().string();
+  out.card.fingerprint =
+    joined_digest({out.model->fingerprint(), out.tokenizer->digest(), out.chat_template->digest()});
+  out.card.context = out.model->shape().context;
+  out.card.created = written_at(path);
+  out.card.text = out.tokenizer->text();
+  return out;
+}
+
+} // namespace godwit

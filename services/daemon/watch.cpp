@@ -1,0 +1,103 @@
+#include "services/daemon/watch.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace godwit {
+
+namespace {
+
+constexpr auto counter = metric_kind::total;
+constexpr auto gauge = metric_kind::level;
+
+template <class Counters>
+struct row {
+  const char* name;
+  metric_kind kind;
+  const char* help;
+  std::atomic<std::uint64_t> Counters::*member;
+  double scale = 1;
+};
+
+template <class Counters, std::size_t N>
+void watch_all(metrics& figures, const std::function<std::shared_ptr<const Counters>()>& source,
+  const std::array<row<Counters>, N>& rows) {
+  for (const auto& one : rows)
+    figures.watch(one.name, one.kind, one.help, [source, member = one.member, scale = one.scale] {
+      const auto now = source();
+      return now ? static_cast<double>(((*now).*member).load(std::memory_order_relaxed)) * scale : 0.0;
+    });
+}
+
+using e = engine_counters;
+constexpr std::array engine_rows{
+  row<e>{"godwit_running_sequences", gauge, "Prompts and streams that hold KV pages", &e::sequences},
+  row<e>{"godwit_queued_prompts", gauge, "Requests that wait for their turn", &e::queued},
+  row<e>{"godwit_running_prompts", gauge, "Prompts being computed", &e::prompts},
+  row<e>{"godwit_open_streams", gauge, "Generations that are not over", &e::streams},
+  row<e>{"godwit_running_streams", gauge, "Generations with a row in the next step", &e::running},
+  row<e>{"godwit_steps_total", counter, "Steps of the model", &e::steps},
+  row<e>{"godwit_step_seconds_total", counter, "Time in steps", &e::step_nanoseconds, 1e-9},
+  row<e>{"godwit_step_pause_seconds_total", counter, "Time between steps while there was work",
+    &e::pause_nanoseconds, 1e-9},
+  row<e>{"godwit_prefilled_tokens_total", counter, "Prompt tokens computed", &e::prefilled_tokens},
+  row<e>{"godwit_prompt_cached_tokens_total", counter, "Prompt tokens taken from the prefix cache",
+    &e::cached_tokens},
+  row<e>{"godwit_decoded_tokens_total", counter, "Tokens sampled", &e::decoded_tokens},
+  row<e>{"godwit_released_tokens_total", counter, "Tokens sent to their consumers", &e::released_tokens},
+  row<e>{"godwit_preemptions_total", counter, "Sequences that gave their pages to others", &e::preemptions},
+  row<e>{"godwit_kv_free_blocks", gauge, "Blocks of the KV pool that nobody holds", &e::free_blocks},
+  row<e>{"godwit_kv_cached_blocks", gauge, "Blocks in the prefix cache", &e::cached_blocks},
+  row<e>{"godwit_cache_lookups_total", counter, "Look-ups in the prefix cache", &e::cache_lookups},
+  row<e>{"godwit_cache_hits_total", counter, "Look-ups that found something", &e::cache_hits},
+  row<e>{
+    "godwit_cache_evicted_blocks_total", counter, "Blocks that left the prefix cache", &e::evicted_blocks},
+};
+
+using j = journal_counters;
+constexpr std::array journal_rows{
+  row<j>{"godwit_journal_appends_total", counter, "Requests that were stored", &j::appends},
+  row<j>{"godwit_journal_records_total", counter, "Records that were stored", &j::records},
+  row<j>{"godwit_journal_bytes_total", counter, "Bytes of records that were stored", &j::bytes},
+  row<j>{"godwit_journal_syncs_total", counter, "Group commits", &j::syncs},
+  row<j>{"godwit_journal_fenced_total", counter, "Requests refused as stale", &j::fenced},
+  row<j>{
+    "godwit_journal_overloaded_total", counter, "Requests refused since too much waited", &j::overloaded},
+  row<j>{"godwit_journal_deadlines_total", counter, "Requests that took too long", &j::deadlines},
+  row<j>{"godwit_journal_failures_total", counter, "Group commits that the disk refused", &j::failures},
+  row<j>{
+    "godwit_journal_recoveries_total", counter, "Times that writing went on after a failure", &j::recoveries},
+  row<j>{"godwit_journal_quarantined_total", counter, "Sessions found damaged", &j::quarantined},
+  row<j>{"godwit_journal_waiting_requests", gauge, "Requests that wait for the disk", &j::waiting_requests},
+  row<j>{"godwit_journal_waiting_bytes", gauge, "Bytes that wait for the disk", &j::waiting_bytes},
+};
+
+} // namespace
+
+void watch_engine(metrics& figures, std::function<std::shared_ptr<const engine_counters>()> source) {
+  watch_all<engine_counters>(figures, source, engine_rows);
+}
+
+void watch_journal(metrics& figures, std::function<std::shared_ptr<const journal_counters>()> source) {
+  watch_all<journal_counters>(figures, source, journal_rows);
+  figures.watch("godwit_journal_failed", gauge, "1 while the disk refuses to write", [source] {
+    const auto now = source();
+    return now && now->failed ? 1.0 : 0.0;
+  });
+}
+
+void watch_http(metrics& figures, std::function<http::server_counts()> source) {
+  const auto watch = [&](const char* name, metric_kind kind, const char* help,
+                       std::uint64_t http::server_counts::*member) {
+    figures.watch(name, kind, help, [source, member] { return static_cast<double>(source().*member); });
+  };
+  using counts = http::server_counts;
+  watch("godwit_http_connections", gauge, "Open connections", &counts::open);
+  watch("godwit_http_connections_total", counter, "Connections taken", &counts::accepted);
+  watch("godwit_http_turned_away_total", counter, "Connections over the limit", &counts::turned_away);
+  watch("godwit_http_timed_out_total", counter, "Connections closed for being too slow", &counts::timed_out);
+  watch("godwit_http_body_bytes", gauge, "Request bodies in memory", &counts::body_bytes);
+}
+
+} // namespace godwit
