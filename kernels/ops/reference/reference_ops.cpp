@@ -46,7 +46,7 @@ class double_gain final : public gain {
 } // namespace
 
 reference_ops::reference_ops(const op_shape& shape, team& threads)
-  : shape_{shape}, frequencies_{rope_frequencies(shape.rotary, shape.rope_base)},
+  : loops_{loops_here()}, shape_{shape}, frequencies_{rope_frequencies(shape.rotary, shape.rope_base)},
     x_(std::size_t{shape.max_rows} * shape.embedding),
     in_((shape.max_rows + group - 1) / group * group * std::size_t{shape.input}),
     out_(std::size_t{shape.max_rows} * shape.output), sequence_of_row_(shape.max_rows),
@@ -128,11 +128,7 @@ void reference_ops::multiply(worker& self, const matrix& weights, std::size_t co
           sums[0] += w[i] * in[i * group];
         }
       } else {
-        for (std::size_t i = 0; i < width; ++i) {
-          for (std::size_t r = 0; r < group; ++r) {
-            sums[r] += w[i] * in[i * group + r];
-          }
-        }
+        loops_.multiply(w, in, width, sums);
       }
       for (std::size_t r = 0; r < std::min(group, count - first); ++r) {
         take(first + r, output, sums[r]);
@@ -204,13 +200,8 @@ void reference_ops::attend_head(
 
   const double scale = 1 / std::sqrt(static_cast<double>(dim));
   for (std::size_t start = 0; start < visible; start += page_tokens) {
-    const float* const keys = page(start / page_tokens);
-    double sums[page_tokens] = {};
-    for (std::size_t d = 0; d < dim; ++d) {
-      for (std::size_t j = 0; j < page_tokens; ++j) {
-        sums[j] += q[d] * static_cast<double>(keys[d * page_tokens + j]);
-      }
-    }
+    double sums[page_tokens];
+    loops_.score(q, page(start / page_tokens), dim, sums);
     for (std::size_t j = 0; j < page_tokens; ++j) {
       scores[start + j] = sums[j] * scale;
     }
@@ -226,11 +217,9 @@ void reference_ops::attend_head(
   // The sums stand behind the scores.
   double* const sums = scores.data() + (visible + page_tokens - 1) / page_tokens * page_tokens;
   std::fill_n(sums, dim, 0.0);
-  for (std::size_t j = 0; j < visible; ++j) {
-    const float* const values = page(j / page_tokens) + page_tokens * dim + j % page_tokens * dim;
-    for (std::size_t d = 0; d < dim; ++d) {
-      sums[d] += scores[j] * static_cast<double>(values[d]);
-    }
+  for (std::size_t start = 0; start < visible; start += page_tokens) {
+    const float* const values = page(start / page_tokens) + page_tokens * dim;
+    loops_.add(&scores[start], values, std::min<std::size_t>(page_tokens, visible - start), dim, sums);
   }
   for (std::size_t d = 0; d < dim; ++d) {
     input(row, width, head * dim + d) = sums[d] / total;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/ops/op_set.hpp"
+#include "kernels/ops/reference/loops.hpp"
 
 #include <vector>
 
@@ -36,11 +37,10 @@ class reference_ops final : public op_set {
   void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) override;
 
  private:
-  /// Rows that are multiplied side by side. Inputs lie as [rows / 8][width][8], so that the inner loop over
-  /// rows is one that a compiler makes vectors of; each row's sum is a plain ascending one all the same.
-  static constexpr std::size_t group = 8;
+  static constexpr std::size_t group = row_group;
 
   std::size_t rows() const { return step_.tokens.size(); }
+  /// Inputs lie as [rows / group][width][group].
   double& input(std::size_t row, std::size_t width, std::size_t i) {
     return in_[((row / group) * width + i) * group + row % group];
   }
@@ -51,6 +51,7 @@ class reference_ops final : public op_set {
   void rotate(double* x, position_t position) const;
   void attend_head(std::uint32_t layer, std::size_t row, std::size_t head, std::vector<double>& scores);
 
+  loops loops_;
   op_shape shape_;
   std::uint64_t steps_ = 0;
   step step_;

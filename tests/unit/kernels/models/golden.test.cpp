@@ -69,7 +69,7 @@ void run_text(const std::string& ops, const std::vector<token_id>& tokens, Use&&
   const std::size_t width = runs->shape().vocabulary;
   const auto pool = page_pool::create(runs->shape().kv, 256).value();
   sequence target{*pool};
-  constexpr std::size_t step = 128;
+  constexpr std::size_t step = 512;
   for (std::size_t start = 0; start < tokens.size(); start += step) {
     const auto part = std::span{tokens}.subspan(start, std::min(step, tokens.size() - start));
     const auto logits = append(*runs, target, part);
