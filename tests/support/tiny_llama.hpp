@@ -25,6 +25,7 @@ struct tiny_llama {
   gguf::tensor_type value_type = gguf::tensor_type::q8_0; ///< of attn_v, so that joined matrices differ
   gguf::tensor_type table_type = gguf::tensor_type::q8_0; ///< of the embedding
   bool tied = true;
+  bool mute = false; ///< a last norm of zeros, so that all logits are zero
   std::uint32_t seed = 1;
 
   /// Metadata and tensors; a test may add to it before it is finished.
@@ -44,9 +45,9 @@ struct tiny_llama {
                           std::uint64_t rows) {
       made.add_tensor(name, kind, {columns, rows}, random_blocks(kind, columns * rows, ++next, 0.3F));
     };
-    const auto gain = [&](const std::string& name) {
+    const auto gain = [&](const std::string& name, float size = 2) {
       made.add_tensor(name, gguf::tensor_type::f32, {embedding},
-        random_blocks(gguf::tensor_type::f32, embedding, ++next, 2));
+        random_blocks(gguf::tensor_type::f32, embedding, ++next, size));
     };
     const std::uint64_t kv = embedding / heads * kv_heads;
     matrix("token_embd.weight", table_type, embedding, vocabulary);
@@ -62,7 +63,7 @@ struct tiny_llama {
       matrix(name + "ffn_up.weight", type, embedding, feed_forward);
       matrix(name + "ffn_down.weight", type, feed_forward, embedding);
     }
-    gain("output_norm.weight");
+    gain("output_norm.weight", mute ? 0.0F : 2.0F);
     if (!tied) {
       matrix("output.weight", table_type, embedding, vocabulary);
     }
