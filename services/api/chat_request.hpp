@@ -14,7 +14,7 @@ namespace godwit {
 /// The body of `POST /v1/chat/completions`, checked.
 struct chat_request {
   std::string model;
-  std::vector<chat_message> messages;
+  std::vector<client_message> messages;
   sampling_choice sampling;
   std::uint32_t choices = 1; ///< the field `n`
   bool stream = false;

@@ -43,7 +43,7 @@ schema::OnBusy word(busy_rule rule) {
 
 } // namespace
 
-letter<schema::RenderRequest> render_letter(const std::vector<chat_message>& messages) {
+letter<schema::RenderRequest> render_letter(const std::vector<client_message>& messages) {
   return letter<schema::RenderRequest>::make([&](auto b) {
     auto list = b.initMessages(static_cast<unsigned>(messages.size()));
     for (unsigned i = 0; i < list.size(); ++i) {

@@ -17,7 +17,7 @@ namespace godwit {
 
 /// What checked requests become on their way into the mesh.
 
-letter<schema::RenderRequest> render_letter(const std::vector<chat_message>& messages);
+letter<schema::RenderRequest> render_letter(const std::vector<client_message>& messages);
 
 /// What the choices of a completion have in common.
 struct generation_plan {

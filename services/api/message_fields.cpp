@@ -42,9 +42,9 @@ void read_echoed_fields(field_reader& fields) {
     fields.unsupported(name);
 }
 
-chat_message read_message(const nlohmann::json& message, std::string path, problem& found) {
+client_message read_message(const nlohmann::json& message, std::string path, problem& found) {
   field_reader fields(message, std::move(path), found);
-  chat_message out;
+  client_message out;
   fields.require("role");
   out.role =
     fields.word("role", {"system", "developer", "user", "assistant"}, {"tool", "function"}).value_or("");
@@ -88,8 +88,8 @@ std::optional<std::string> read_content(field_reader& fields, std::string_view n
   return joined;
 }
 
-std::vector<chat_message> read_messages(field_reader& fields, problem& found) {
-  std::vector<chat_message> out;
+std::vector<client_message> read_messages(field_reader& fields, problem& found) {
+  std::vector<client_message> out;
   fields.require("messages");
   const auto* list = fields.list("messages", any_length);
   if (list == nullptr)

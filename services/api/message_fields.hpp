@@ -11,12 +11,12 @@
 namespace godwit {
 
 /// One message of a conversation, as chat templates take it.
-struct chat_message {
+struct client_message {
   std::string role; ///< system, user or assistant; the API's developer is system
   std::string content;
   std::string name; ///< of the participant, empty if not given
 
-  bool operator==(const chat_message&) const = default;
+  bool operator==(const client_message&) const = default;
 };
 
 /// The text of a field that is a string or a list of `{"type":"text","text":…}`, whose texts are joined as
@@ -24,6 +24,6 @@ struct chat_message {
 std::optional<std::string> read_content(field_reader& fields, std::string_view name, problem& found);
 
 /// Reads the field `messages`: at least one.
-std::vector<chat_message> read_messages(field_reader& fields, problem& found);
+std::vector<client_message> read_messages(field_reader& fields, problem& found);
 
 } // namespace godwit

@@ -47,7 +47,7 @@ struct bad_body {
 TEST_CASE("a minimal completion has the defaults of OpenAI's API") {
   const auto request = accepted(minimal());
   CHECK(request.model == "m");
-  CHECK(request.messages == std::vector<chat_message>{{"user", "Hi", ""}});
+  CHECK(request.messages == std::vector<client_message>{{"user", "Hi", ""}});
   CHECK(request.choices == 1);
   CHECK_FALSE(request.stream);
   CHECK_FALSE(request.include_usage);
@@ -102,7 +102,7 @@ TEST_CASE("content is a string or a list of text parts") {
     {"type":"text","text":"b"}]},{"role":"assistant","content":"","tool_calls":[],"refusal":null,
     "annotations":[]},{"role":"user","content":"c","name":"Ann-1"}])");
   CHECK(accepted(body).messages
-        == std::vector<chat_message>{{"system", "ab", ""}, {"assistant", "", ""}, {"user", "c", "Ann-1"}});
+        == std::vector<client_message>{{"system", "ab", ""}, {"assistant", "", ""}, {"user", "c", "Ann-1"}});
 }
 
 TEST_CASE("null counts as absent") {
