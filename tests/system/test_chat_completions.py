@@ -8,16 +8,17 @@ from harness import ROOT, WithNode
 
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "smollm2.json").read_text())
 URL = "/v1/chat/completions"
-CAPITAL = [{"role": "user", "content": "What is the capital of France?"}]
+PROMPT_TOKENS = len(GOLDEN["greedy"][2]["prompt_ids"])
+SKY = [{"role": "user", "content": "What colour is the sky on a clear day?"}]
 
 
 class ChatCompletions(WithNode):
-    def complete(self, messages=CAPITAL, **more):
+    def complete(self, messages=SKY, **more):
         answer = self.node.call("POST", URL, {"model": self.model, "messages": messages, "temperature": 0, **more})
         self.assertEqual(answer.status, 200, answer.body)
         return answer.json
 
-    def chunks(self, messages=CAPITAL, **more):
+    def chunks(self, messages=SKY, **more):
         """The JSON chunks of a streamed answer; checks the frame around them."""
         body = {"model": self.model, "messages": messages, "temperature": 0, "stream": True, **more}
         stream = self.node.stream("POST", URL, body)
@@ -49,20 +50,23 @@ class ChatCompletions(WithNode):
         choice = answer["choices"][0]
         self.assertEqual(choice["index"], 0)
         self.assertEqual(choice["message"]["role"], "assistant")
-        self.assertEqual(choice["message"]["content"], "The capital of France is Paris.")
+        self.assertTrue(choice["message"]["content"].startswith("The sky on a clear day is"))
         self.assertEqual(choice["finish_reason"], "stop")
         usage = answer["usage"]
-        self.assertEqual(usage["prompt_tokens"], 37)
+        self.assertEqual(usage["prompt_tokens"], PROMPT_TOKENS)
         self.assertEqual(usage["total_tokens"], usage["prompt_tokens"] + usage["completion_tokens"])
 
-    def test_greedy_answers_equal_the_golden_continuations(self):
-        """Where the golden best two are near each other, quantised arithmetic may rightly choose otherwise."""
+    def test_greedy_answers_begin_as_the_golden_continuations(self):
+        """Up to where the golden best two are near each other: there, 8-bit activations may rightly choose otherwise."""
+        compared = 0
         for case in GOLDEN["greedy"]:
-            margin = min(step["top"][0][1] - step["top"][1][1] for step in case["steps"])
-            if margin < 0.5:
-                continue
-            answer = self.complete(case["messages"], max_tokens=len(case["steps"]))
-            self.assertEqual(answer["choices"][0]["message"]["content"], case["text"])
+            near = [step["top"][0][1] - step["top"][1][1] < 0.5 for step in case["steps"]]
+            clear = near.index(True) if True in near else len(near)
+            answer = self.complete(case["messages"], max_tokens=max(1, clear))
+            if clear > 0:
+                self.assertTrue(case["text"].startswith(answer["choices"][0]["message"]["content"]))
+            compared += clear
+        self.assertGreater(compared, 10)
 
     def test_a_stream_joins_to_the_plain_answer(self):
         for more in ({}, {"max_tokens": 3}, {"stop": [" is"]}, {"temperature": 0.9, "seed": 5, "max_tokens": 30}):
@@ -81,14 +85,14 @@ class ChatCompletions(WithNode):
     def test_usage_comes_last_in_a_stream_when_asked_for(self):
         chunks = self.chunks(stream_options={"include_usage": True})
         self.assertEqual(chunks[-1]["choices"], [])
-        self.assertEqual(chunks[-1]["usage"]["prompt_tokens"], 37)
+        self.assertEqual(chunks[-1]["usage"]["prompt_tokens"], PROMPT_TOKENS)
         self.assertTrue(all(chunk["usage"] is None for chunk in chunks[:-1]))
 
     def test_stop_strings_end_the_text_before_them(self):
-        answer = self.complete(stop=["Paris", "zebra"])
-        self.assertEqual(answer["choices"][0]["message"]["content"], "The capital of France is ")
+        answer = self.complete(stop=["clear", "zebra"])
+        self.assertEqual(answer["choices"][0]["message"]["content"], "The sky on a ")
         self.assertEqual(answer["choices"][0]["finish_reason"], "stop")
-        self.assertEqual(self.complete(stop=" capital")["choices"][0]["message"]["content"], "The")
+        self.assertEqual(self.complete(stop=" sky")["choices"][0]["message"]["content"], "The")
 
     def test_length_limits_end_with_length(self):
         for name in ("max_tokens", "max_completion_tokens"):
@@ -103,7 +107,7 @@ class ChatCompletions(WithNode):
         self.assertEqual(texts, [choice["message"]["content"] for choice in second["choices"]])
         self.assertEqual([choice["index"] for choice in first["choices"]], [0, 1, 2])
         self.assertGreater(len(set(texts)), 1)
-        self.assertEqual(first["usage"]["prompt_tokens"], 37)
+        self.assertEqual(first["usage"]["prompt_tokens"], PROMPT_TOKENS)
         streamed = ["", "", ""]
         for chunk in self.chunks(**settings):
             for choice in chunk["choices"]:
@@ -115,18 +119,18 @@ class ChatCompletions(WithNode):
         tokens = answer["choices"][0]["logprobs"]["content"]
         self.assertEqual(len(tokens), 4)
         self.assertEqual("".join(token["token"] for token in tokens), answer["choices"][0]["message"]["content"])
-        golden = GOLDEN["greedy"][0]["steps"]
+        golden = GOLDEN["greedy"][2]["steps"]
         for token, step in zip(tokens, golden):
             self.assertEqual(bytes(token["bytes"]).decode(), token["token"])
             self.assertEqual(len(token["top_logprobs"]), 3)
             self.assertEqual(token["top_logprobs"][0]["token"], token["token"])
             self.assertLessEqual(token["logprob"], 0)
-            self.assertAlmostEqual(token["logprob"], step["top"][0][1] - step["logsumexp"], delta=0.15)
+            self.assertAlmostEqual(token["logprob"], step["top"][0][1] - step["logsumexp"], delta=0.3)
         self.assertIsNone(self.complete(max_tokens=2)["choices"][0]["logprobs"])
 
     def test_bias_and_penalties_change_the_answer(self):
         plain = self.complete(max_tokens=10)["choices"][0]["message"]["content"]
-        first = GOLDEN["greedy"][0]["steps"][0]["id"]
+        first = GOLDEN["greedy"][2]["steps"][0]["id"]
         biased = self.complete(max_tokens=10, logit_bias={str(first): -100})["choices"][0]["message"]["content"]
         self.assertNotEqual(biased, plain)
         forced = self.complete(max_tokens=5, logit_bias={str(first): 100})
@@ -146,12 +150,12 @@ class ChatCompletions(WithNode):
         self.assertEqual(answer.json["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
 
     def test_content_may_be_text_parts_and_system_or_developer_lead(self):
-        parts = [{"role": "user", "content": [{"type": "text", "text": "What is the capital "},
-                                              {"type": "text", "text": "of France?"}]}]
+        parts = [{"role": "user", "content": [{"type": "text", "text": "What colour is the sky "},
+                                              {"type": "text", "text": "on a clear day?"}]}]
         self.assertEqual(self.complete(parts)["choices"], self.complete()["choices"])
         for role in ("system", "developer"):
-            answer = self.complete([{"role": role, "content": "Answer in one word."}, *CAPITAL], max_tokens=5)
-            self.assertNotEqual(answer["usage"]["prompt_tokens"], 37)
+            answer = self.complete([{"role": role, "content": "Answer in one word."}, *SKY], max_tokens=5)
+            self.assertNotEqual(answer["usage"]["prompt_tokens"], PROMPT_TOKENS)
 
     def test_every_byte_of_an_answer_is_valid_utf8(self):
         answer = self.complete([{"role": "user", "content": "Write ten emoji and some Chinese."}], max_tokens=60,

@@ -74,11 +74,11 @@ class AgainstANode(WithNode):
         created = self.cli("session", "create", "--temperature", "0", "--max-tokens", "24")
         self.assertEqual(created.returncode, 0, created.stderr)
         session = created.stdout.decode().strip()
-        sent = self.cli("session", "send", session, "What is the capital of France?")
-        self.assertEqual(sent.stdout, b"The capital of France is Paris.\n")
+        sent = self.cli("session", "send", session, "What colour is the sky on a clear day?")
+        self.assertTrue(sent.stdout.startswith(b"The sky on a clear day is"), sent.stdout)
         events = self.cli("session", "events", session, "--json").stdout.decode().splitlines()
         self.assertEqual(json.loads(events[-1])["event"], "turn.completed")
-        self.assertIn(b"Paris", self.cli("session", "transcript", session).stdout)
+        self.assertIn(b"The sky on a clear day", self.cli("session", "transcript", session).stdout)
         self.assertEqual(json.loads(self.cli("session", "show", session, "--json").stdout)["turns"], 1)
         self.assertIn(session.encode(), self.cli("session", "list").stdout)
         fork = self.cli("session", "fork", session).stdout.decode().strip()
@@ -95,9 +95,9 @@ class AgainstANode(WithNode):
             self.assertTrue(any(name in known for known in names), (name, names))
 
     def test_chat_reads_lines_from_a_pipe(self):
-        done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What is the capital of France?\n/session\n")
+        done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What colour is the sky on a clear day?\n/session\n")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"The capital of France is Paris.", done.stdout)
+        self.assertIn(b"The sky on a clear day is", done.stdout)
         self.assertIn(b"ses_", done.stdout)
 
     def test_ctrl_c_cancels_the_turn_and_not_the_program(self):

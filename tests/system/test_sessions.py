@@ -15,22 +15,22 @@ STORY = "Write a long story about a harbour."
 class Sessions(WithNode):
     def test_a_turn_streams_its_events_in_order_and_reads_back_the_same(self):
         session = self.node.session(**GREEDY)
-        seen = self.node.say(session, "What is the capital of France?")
+        seen = self.node.say(session, "What colour is the sky on a clear day?")
         self.assertEqual([event.type for event in seen[:2]], ["message.accepted", "turn.started"])
         self.assertEqual(seen[-1].type, "turn.completed")
-        self.assertEqual(text_of(seen), "The capital of France is Paris.")
+        self.assertTrue(text_of(seen).startswith("The sky on a clear day is"))
         ids = [int(event.id) for event in seen]
         self.assertEqual(ids, sorted(set(ids)))
         self.assertEqual([event.id for event in seen], sorted(event.id for event in seen))
         self.assertEqual(self.node.events(session), seen)
         self.assertEqual(self.node.events(session), seen)
         usage = seen[-1].json["usage"]
-        self.assertEqual(usage["prompt_tokens"], 37)
+        self.assertEqual(usage["prompt_tokens"], 29)
         self.assertEqual(usage["completion_tokens"], len(ids_of(seen)))
 
     def test_events_resume_after_an_id_and_the_header_wins(self):
         session = self.node.session(**GREEDY)
-        seen = self.node.say(session, "What is the capital of France?")
+        seen = self.node.say(session, "What colour is the sky on a clear day?")
         self.assertEqual(self.node.events(session, after=seen[3].id), seen[4:])
         stream = self.node.stream("GET", f"/v1/sessions/{session}/events?after={seen[0].id}",
                                   headers={"Last-Event-ID": seen[4].id})

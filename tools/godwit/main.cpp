@@ -1,6 +1,7 @@
 // The command line `godwit`: flags are declared here, and nothing else. CLI11 stays in this file: it is slow
 // to compile.
 
+#include "tools/godwit/bench_commands.hpp"
 #include "tools/godwit/chat.hpp"
 #include "tools/godwit/model_commands.hpp"
 #include "tools/godwit/node_commands.hpp"
@@ -22,6 +23,7 @@ using namespace godwit::cli;
 /// Everything a command line can say. Each command reads its part.
 struct words {
   settings how;
+  bench_words bench;
   new_session wanted;
   std::string id;
   std::string text;
@@ -166,6 +168,33 @@ void declare_models(CLI::App& app, words& said, int& exit) {
   chat->callback([&said, &exit] { exit = render(said.how, said.file, standard_input(), !said.prompt_only); });
 }
 
+void declare_benches(CLI::App& app, words& said, int& exit) {
+  auto* bench = app.add_subcommand("bench", "Measure this machine; rates are medians");
+  bench->require_subcommand(1);
+  const auto declare = [&](const char* name, const char* what,
+                         int (*run)(const settings&, const bench_words&)) {
+    auto* command = bench->add_subcommand(name, what);
+    command->add_option("--model", said.bench.model, "GGUF file")->required();
+    command->add_option("--threads", said.bench.threads, "0: one for each core")->check(CLI::Range(0, 1024));
+    command->add_option("--ops", said.bench.ops, "Implementation; `godwit model info` lists them");
+    command->callback([&said, &exit, run] { exit = run(said.how, said.bench); });
+    return command;
+  };
+  const auto rounds = [&said](CLI::App* command) {
+    command->add_option("--rounds", said.bench.rounds, "Rounds that count")->check(CLI::Range(1, 1000));
+  };
+  auto* prefill = declare("prefill", "Speed of prompts", bench_prefill);
+  prefill->add_option("--tokens", said.bench.tokens, "Lengths, with commas")->delimiter(',');
+  rounds(prefill);
+  auto* decode = declare("decode", "Speed of decoding", bench_decode);
+  decode->add_option("--context", said.bench.contexts, "Tokens behind each stream, with commas")
+    ->delimiter(',');
+  decode->add_option("--batch", said.bench.batches, "Streams side by side, with commas")->delimiter(',');
+  rounds(decode);
+  auto* nll = declare("nll", "Mean negative log-likelihood of a text", bench_nll);
+  nll->add_option("--text", said.bench.text, "File with the text")->required();
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -182,6 +211,7 @@ int main(int argc, char** argv) {
   declare_sessions(app, said, exit);
   declare_nodes(app, said, exit);
   declare_models(app, said, exit);
+  declare_benches(app, said, exit);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failure) {

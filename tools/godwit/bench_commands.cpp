@@ -1,0 +1,83 @@
+#include "tools/godwit/bench_commands.hpp"
+
+#include "actors/tokenizer/tokenizer.hpp"
+#include "tools/bench/model_bench.hpp"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace godwit::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+bench::model_settings settings_of(const bench_words& said) {
+  return {.model = said.model, .threads = said.threads, .implementation = said.ops, .rounds = said.rounds};
+}
+
+std::string rate(double tokens_per_s) {
+  return fmt::format("{:.1f}", tokens_per_s);
+}
+
+result<std::vector<token_id>> tokens_of(const bench_words& said) {
+  std::ifstream file(said.text, std::ios::binary);
+  if (!file)
+    return fail(errc::not_found, "the text " + said.text.string() + " cannot be read", "text");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto model = gguf::file::open(said.model);
+  if (!model)
+    return fail(model);
+  const auto words = tokenizer::load(**model);
+  if (!words)
+    return fail(words);
+  return (*words)->encode(text, false);
+}
+
+} // namespace
+
+int bench_prefill(const settings& how, const bench_words& said) {
+  const auto rates = bench::prefill(settings_of(said), said.tokens);
+  if (!rates)
+    return report(rates.error(), how.json);
+  auto out = ordered_json::array();
+  std::vector<std::vector<std::string>> rows{{"TOKENS", "TOKENS/S"}};
+  for (const auto& each : *rates) {
+    out.push_back({{"tokens", each.tokens}, {"tokens_per_s", each.tokens_per_s}});
+    rows.push_back({std::to_string(each.tokens), rate(each.tokens_per_s)});
+  }
+  how.json ? print_json(out) : print_table(rows);
+  return exit_ok;
+}
+
+int bench_decode(const settings& how, const bench_words& said) {
+  const auto rates = bench::decode(settings_of(said), said.contexts, said.batches);
+  if (!rates)
+    return report(rates.error(), how.json);
+  auto out = ordered_json::array();
+  std::vector<std::vector<std::string>> rows{{"CONTEXT", "BATCH", "TOKENS/S"}};
+  for (const auto& each : *rates) {
+    out.push_back({{"context", each.context}, {"batch", each.batch}, {"tokens_per_s", each.tokens_per_s}});
+    rows.push_back({std::to_string(each.context), std::to_string(each.batch), rate(each.tokens_per_s)});
+  }
+  how.json ? print_json(out) : print_table(rows);
+  return exit_ok;
+}
+
+int bench_nll(const settings& how, const bench_words& said) {
+  const auto tokens = tokens_of(said);
+  if (!tokens)
+    return report(tokens.error(), how.json);
+  const auto loss = bench::nll(settings_of(said), *tokens);
+  if (!loss)
+    return report(loss.error(), how.json);
+  if (how.json)
+    print_json({{"tokens", loss->tokens}, {"mean_nll", loss->mean_nll}});
+  else
+    fmt::print("{} tokens, mean negative log-likelihood {:.6f}\n", loss->tokens, loss->mean_nll);
+  return exit_ok;
+}
+
+} // namespace godwit::cli

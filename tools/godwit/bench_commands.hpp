@@ -1,0 +1,31 @@
+#pragma once
+
+#include "tools/godwit/output.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace godwit::cli {
+
+/// What the model benches are told.
+struct bench_words {
+  std::filesystem::path model;
+  std::filesystem::path text;
+  std::string ops; ///< an implementation of the dispatch table; empty: the best
+  std::uint32_t threads = 0;
+  std::uint32_t rounds = 5;
+  std::vector<std::uint32_t> tokens{512};
+  std::vector<std::uint32_t> contexts{128};
+  std::vector<std::uint32_t> batches{1};
+};
+
+/// Speed of prompts of each length.
+int bench_prefill(const settings& how, const bench_words& said);
+/// Speed of decoding for each context and batch.
+int bench_decode(const settings& how, const bench_words& said);
+/// Mean negative log-likelihood of a text.
+int bench_nll(const settings& how, const bench_words& said);
+
+} // namespace godwit::cli
