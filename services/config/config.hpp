@@ -47,7 +47,11 @@ struct config {
   std::chrono::seconds drain_deadline{30}; ///< for running turns after SIGTERM
 
   // Compute.
-  std::uint32_t kv_tokens = 16384; ///< positions that the KV pool holds, over all sequences
+  std::uint32_t kv_tokens = 16384;  ///< positions that the KV pool holds, over all sequences
+  std::uint32_t step_tokens = 512;  ///< tokens that one step of the model computes at most
+  std::uint32_t chunk_tokens = 128; ///< prompt tokens of a step that carries running streams too
+  std::uint32_t max_sequences = 64; ///< prompts and running streams at the same time
+  std::uint32_t max_queue = 256;    ///< requests that may wait for their turn
 
   // Journal: how long a token may wait for others to be committed with.
   std::uint32_t commit_tokens = 16; ///< at most so many tokens of a turn in one record

@@ -199,8 +199,7 @@ class running_node {
 
  private:
   result<void> wire(loaded_model model) {
-    actor_config_.set(
-      "scheduler.max-threads", std::clamp(std::thread::hardware_concurrency(), 2U, 4U));
+    actor_config_.set("scheduler.max-threads", std::clamp(std::thread::hardware_concurrency(), 2U, 4U));
     configure_scheduler(actor_config_);
     system_ = std::make_unique<caf::actor_system>(actor_config_);
     fingerprint_ = model.card.fingerprint;

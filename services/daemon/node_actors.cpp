@@ -93,6 +93,10 @@ result<void> node_actors::start_engine(caf::actor_system& system) {
   engine_options options;
   options.worker = from_.settings.node;
   options.kv_tokens = from_.settings.kv_tokens;
+  options.budget = from_.settings.step_tokens;
+  options.chunk = from_.settings.chunk_tokens;
+  options.sequences = from_.settings.max_sequences;
+  options.queue = from_.settings.max_queue;
   options.observer = std::make_shared<stream_meter>(from_.figures);
   auto made = spawn_engine(system, std::move(source.model), source.card, options);
   if (!made)

@@ -42,7 +42,7 @@ class Determinism(unittest.TestCase):
 
     def test_neither_batch_nor_chunks_nor_threads_change_a_bit(self):
         golden = self.answers("threads = 2\n", together=False)
-        for config in ("threads = 1\n", "threads = 2\nchunk_tokens = 16\n", "threads = 2\nchunk_tokens = 64\n",
+        for config in ("threads = 1\n", "threads = 2\nchunk_tokens = 16\nstep_tokens = 16\n", "threads = 2\nchunk_tokens = 64\nstep_tokens = 64\n",
                        "threads = 1\nchunk_tokens = 512\n"):
             with self.subTest(config=config):
                 self.assertEqual(self.answers(config, together=True), golden)

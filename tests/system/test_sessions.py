@@ -25,7 +25,7 @@ class Sessions(WithNode):
         self.assertEqual(self.node.events(session), seen)
         self.assertEqual(self.node.events(session), seen)
         usage = seen[-1].json["usage"]
-        self.assertEqual(usage["prompt_tokens"], 29)
+        self.assertEqual(usage["prompt_tokens"], 40)
         self.assertEqual(usage["completion_tokens"], len(ids_of(seen)))
 
     def test_events_resume_after_an_id_and_the_header_wins(self):
