@@ -29,9 +29,13 @@ std::uint32_t spins_for(std::uint32_t threads) {
 
 } // namespace
 
-void worker::sync() { owner_->sync(); }
+void worker::sync() {
+  owner_->sync();
+}
 
-std::uint32_t worker::take() { return owner_->next_.fetch_add(1, std::memory_order_relaxed); }
+std::uint32_t worker::take() {
+  return owner_->next_.fetch_add(1, std::memory_order_relaxed);
+}
 
 item_range worker::share(std::size_t items, std::size_t granule) const {
   const std::size_t grains = (items + granule - 1) / granule;

@@ -45,9 +45,9 @@ class worker {
   std::uint32_t count_;
 };
 
-/// A fixed set of threads that run one job at a time together with their caller. Threads spin for some tens of
-/// microseconds before they sleep, so that the many short parts of one step cost no system call; nothing is
-/// allocated after construction. With one thread everything runs inline.
+/// A fixed set of threads that run one job at a time together with their caller. Threads spin for some tens
+/// of microseconds before they sleep, so that the many short parts of one step cost no system call; nothing
+/// is allocated after construction. With one thread everything runs inline.
 class team {
  public:
   /// @param threads at least 1; the caller of `run` is one of them
