@@ -13,7 +13,6 @@ endif()
 #   LABELS        ctest labels of its tests (default: fast)
 #   SETS          in which builds the tests run: dev, tsan, release (default: dev); CAF says that they start actors, which
 #                 ThreadSanitizer needs help with (tests/unit/caf_happens_before.cpp)
-# Every header of the folder is compiled alone by the target all_verify_interface_header_sets.
 function(godwit_component NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS;SETS" ${ARGN})
   set(target godwit_${NAME})
@@ -37,12 +36,6 @@ function(godwit_component NAME)
   target_include_directories(${target} ${scope} "${CMAKE_SOURCE_DIR}")
   target_include_directories(${target} SYSTEM ${scope} "${CMAKE_BINARY_DIR}/generated")
   target_link_libraries(${target} ${scope} godwit_sanitizers ${ARG_DEPENDS})
-
-  file(GLOB headers CONFIGURE_DEPENDS "*.hpp")
-  if(headers)
-    target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${CMAKE_SOURCE_DIR}" FILES ${headers})
-    set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-  endif()
 
   if(NOT ARG_SETS)
     set(ARG_SETS dev)
