@@ -1,7 +1,6 @@
 #include "actors/session/session_rules.hpp"
 
 #include "messages/check.hpp"
-#include "messages/text.hpp"
 
 #include <algorithm>
 
@@ -35,7 +34,7 @@ result<std::optional<letter<schema::MessageAccepted>>> stored_answer(
   const session_machine& machine, schema::PostMessage::Reader post) {
   if (post.getIdempotencyKey().size() == 0)
     return std::nullopt;
-  const auto* call = machine.find_key(text_of(post.getIdempotencyKey()));
+  const auto* call = machine.find_key(post.getIdempotencyKey().cStr());
   if (call == nullptr)
     return std::nullopt;
   if (call->body_hash != bytes(post.getBodyHash()))
@@ -176,7 +175,7 @@ answer_text running_answer(
   const session_machine& machine, const std::shared_ptr<const token_text>& vocabulary) {
   std::vector<std::string> stops;
   for (const auto stop : machine.settings().getStop())
-    stops.push_back(text_of(stop));
+    stops.emplace_back(stop.cStr(), stop.size());
   answer_text text(vocabulary, std::move(stops));
   const auto* turn = machine.find(machine.running());
   if (turn != nullptr && turn->prompted)
