@@ -7,8 +7,6 @@
 #include "services/gateway/call.hpp"
 #include "services/gateway/stream_writer.hpp"
 
-#include <caf/actor_clock.hpp>
-
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -43,7 +41,7 @@ class chat_call {
   void tick();
   void stop();
 
-  /// How often tick() should come; under load it comes later.
+  /// How often tick() comes.
   static std::chrono::milliseconds interval(const gateway_options& options);
 
  private:
@@ -65,7 +63,6 @@ class chat_call {
   std::optional<stream_writer> writer_;
   bool failed_ = false;
   std::chrono::milliseconds quiet_{0}; ///< since the last batch
-  caf::actor_clock::time_point last_tick_;
 };
 
 /// Starts the actor of one chat completion.
