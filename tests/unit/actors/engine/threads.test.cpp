@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <future>
 #include <thread>
 
 using namespace godwit;
@@ -65,7 +66,12 @@ TEST_CASE("clients on several threads get the tokens of the definition, and canc
 
 TEST_CASE("the steps of a full engine follow one another") {
   const auto log = std::make_shared<fake_model::log>();
-  log->before_step = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
+  std::promise<void> all_posted;
+  log->before_step = [wait = all_posted.get_future().share()] {
+    // The first step is held until everybody is there.
+    wait.wait_for(std::chrono::seconds(60));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
   threaded_engine at(
     std::make_unique<fake_model>(fake_model::small_shape(), log), fake_card(), {.budget = 64, .chunk = 32});
   for (request_id id = 1; id <= 8; ++id)
@@ -73,6 +79,9 @@ TEST_CASE("the steps of a full engine follow one another") {
       .tokens = prompt_of(30, static_cast<std::uint32_t>(id)),
       .max_tokens = 60,
       .credit = 60});
+  while (at.all.counters->streams < 8)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  all_posted.set_value();
   REQUIRE(at.box->wait_for_ends(8));
   // 60 steps carry all eight streams; a few more carry the prompts. Streams that missed steps would need
   // more.
