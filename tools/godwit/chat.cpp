@@ -38,11 +38,7 @@ struct conversation {
     std::optional<error> failure;
     const auto done = node.stream(
       "POST", path("/messages"), {{"content", text}, {"stream", true}}, {}, [&](const sse_event& event) {
-        if (how.json)
-          print_json({{"id", event.id}, {"event", event.type},
-            {"data", ordered_json::parse(event.data, nullptr, false)}});
-        else
-          print_turn_event(event);
+        print_turn_event(event, how);
         if (event.type == "turn.cancelled" && !how.json)
           fmt::print(" [cancelled]");
         if (auto why = turn_failure(event))

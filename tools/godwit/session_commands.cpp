@@ -18,6 +18,10 @@ bool ends_turn(const sse_event& event) {
   return event.type == "turn.completed" || event.type == "turn.failed" || event.type == "turn.cancelled";
 }
 
+void print_event_json(const sse_event& event, const ordered_json& data) {
+  print_json({{"id", event.id}, {"event", event.type}, {"data", data}});
+}
+
 /// Prints an answer: all of it as JSON, or a line made of some members.
 int print_reply(
   const result<reply>& answer, const settings& how, std::initializer_list<const char*> members) {
@@ -109,9 +113,11 @@ int session_show(client& node, const settings& how, const std::string& id) {
   return exit_ok;
 }
 
-bool print_turn_event(const sse_event& event) {
-  if (event.type == "token") {
-    const auto data = ordered_json::parse(event.data, nullptr, false);
+bool print_turn_event(const sse_event& event, const settings& how) {
+  const auto data = ordered_json::parse(event.data, nullptr, false);
+  if (how.json) {
+    print_event_json(event, data);
+  } else if (event.type == "token") {
     fmt::print("{}", plain(member(data, "text")));
     std::fflush(stdout);
   }
@@ -138,10 +144,7 @@ int session_send(client& node, const settings& how, const std::string& id, const
   std::optional<error> failure;
   const auto done =
     node.stream("POST", session_path(id, "/messages"), body, key, [&](const sse_event& event) {
-      if (how.json)
-        print_json({{"id", event.id}, {"event", event.type},
-          {"data", ordered_json::parse(event.data, nullptr, false)}});
-      ended = (how.json ? ends_turn(event) : print_turn_event(event)) || ended;
+      ended = print_turn_event(event, how) || ended;
       if (auto why = turn_failure(event))
         failure = std::move(why);
       return true;
@@ -181,7 +184,7 @@ int session_events(
   const auto done = node.stream("GET", path, nullptr, {}, [&](const sse_event& event) {
     const auto data = ordered_json::parse(event.data, nullptr, false);
     if (how.json)
-      print_json({{"id", event.id}, {"event", event.type}, {"data", data}});
+      print_event_json(event, data);
     else
       fmt::print("{}  {:<18} {}\n", event.id, event.type, event.data);
     std::fflush(stdout);

@@ -46,8 +46,9 @@ int session_act(client& node, const settings& how, const std::string& id, const 
 int session_migrate(client& node, const settings& how, const std::string& id, const std::string& target);
 int session_delete(client& node, const settings& how, const std::string& id);
 
-/// Prints the text of one event of a turn as it arrives. @returns true when the event ends the turn
-bool print_turn_event(const sse_event& event);
+/// Prints one event of a turn as it arrives: as a line of JSON if asked for, else the text that it adds.
+/// @returns true when the event ends the turn
+bool print_turn_event(const sse_event& event, const settings& how);
 /// The failure that a turn's last event tells of, if it does.
 std::optional<error> turn_failure(const sse_event& event);
 
