@@ -47,6 +47,7 @@ class parser {
   made condition_expression();
   made or_expression();
   made and_expression();
+  made logical_expression(std::string_view word, made (parser::*operand)());
   made not_expression();
   made compare_expression();
   made sum_expression();

@@ -36,33 +36,26 @@ parser::made parser::condition_expression() {
 }
 
 parser::made parser::or_expression() {
-  const int line = here().line;
-  JINJA_TRY(auto first, and_expression());
-  if (!here().is_name("or"))
-    return first;
-  int height = first.height;
-  logical out{.is_and = false, .operands = {}};
-  out.operands.push_back(std::move(first.node));
-  while (skip_name("or")) {
-    JINJA_TRY(auto operand, and_expression());
-    height = std::max(height, operand.height);
-    out.operands.push_back(std::move(operand.node));
-  }
-  return make(line, std::move(out), height + 1);
+  return logical_expression("or", &parser::and_expression);
 }
 
 parser::made parser::and_expression() {
+  return logical_expression("and", &parser::not_expression);
+}
+
+/// Operands that `word` ("and" or "or") joins, or the only one as it is.
+parser::made parser::logical_expression(std::string_view word, made (parser::*operand)()) {
   const int line = here().line;
-  JINJA_TRY(auto first, not_expression());
-  if (!here().is_name("and"))
+  JINJA_TRY(auto first, (this->*operand)());
+  if (!here().is_name(word))
     return first;
   int height = first.height;
-  logical out{.is_and = true, .operands = {}};
+  logical out{.is_and = word == "and", .operands = {}};
   out.operands.push_back(std::move(first.node));
-  while (skip_name("and")) {
-    JINJA_TRY(auto operand, not_expression());
-    height = std::max(height, operand.height);
-    out.operands.push_back(std::move(operand.node));
+  while (skip_name(word)) {
+    JINJA_TRY(auto another, (this->*operand)());
+    height = std::max(height, another.height);
+    out.operands.push_back(std::move(another.node));
   }
   return make(line, std::move(out), height + 1);
 }
