@@ -2,6 +2,7 @@
 
 #include "actors/directory/directory_shell.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/spawn_options.hpp>
@@ -43,8 +44,8 @@ directory_shell::inner_actor::behavior_type directory(
     },
     [self](const letter<schema::LocateRequest>& mail) -> caf::result<session_actor> {
       auto promise = self->make_response_promise<session_actor>();
-      self->state.shell->locate(session_id(mail.read().getSession().cStr()), mail.read().getTenant().cStr(),
-        deliver_to<session_actor>(promise));
+      self->state.shell->locate(session_id(text_of(mail.read().getSession())),
+        text_of(mail.read().getTenant()), deliver_to<session_actor>(promise));
       return promise;
     },
     [self](const letter<schema::ListRequest>& mail) -> caf::result<letter<schema::SessionList>> {
@@ -55,8 +56,8 @@ directory_shell::inner_actor::behavior_type directory(
     [self](
       erase_atom, const letter<schema::LocateRequest>& mail) -> caf::result<letter<schema::SessionInfo>> {
       auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
-      self->state.shell->erase(session_id(mail.read().getSession().cStr()), mail.read().getTenant().cStr(),
-        deliver_to<letter<schema::SessionInfo>>(promise));
+      self->state.shell->erase(session_id(text_of(mail.read().getSession())),
+        text_of(mail.read().getTenant()), deliver_to<letter<schema::SessionInfo>>(promise));
       return promise;
     },
     [self](status_atom) { return self->state.shell->status(); },

@@ -2,6 +2,7 @@
 
 #include "actors/directory/directory_shell.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -15,11 +16,14 @@ struct directory_shell::page {
   bool more = false;
   std::string next;
   std::size_t open = 0;
+  std::optional<error> failure; ///< a session that is there could not be shown
   listed done;
 
   void arrived() {
     if (--open > 0)
       return;
+    if (failure)
+      return done(tl::unexpected<error>(*failure));
     std::erase_if(infos, [](const auto& info) { return !info; });
     done(letter<schema::SessionList>::make([&](schema::SessionList::Builder b) {
       auto sessions = b.initSessions(static_cast<unsigned>(infos.size()));
@@ -27,19 +31,19 @@ struct directory_shell::page {
         sessions.setWithCaveats(i, infos[i]->read());
       b.setHasMore(more);
       if (more)
-        b.setNext(next);
+        b.setNext(text_view(next));
     }));
   }
 };
 
 void directory_shell::list(schema::ListRequest::Reader request, listed done) {
-  const std::string tenant = request.getTenant().cStr();
+  const std::string tenant = text_of(request.getTenant());
   const auto limit = std::clamp<std::size_t>(request.getLimit(), 1, limits_.list);
   constexpr std::size_t heads_at_once = 256;
 
   // One more than the page holds tells whether there is another page.
   std::vector<session_id> found;
-  session_id after(request.getAfter().cStr());
+  session_id after(text_of(request.getAfter()));
   bool more = false;
   for (std::size_t looked = 0; found.size() <= limit;) {
     const auto heads = records().list(after, heads_at_once);
@@ -72,24 +76,25 @@ void directory_shell::list(schema::ListRequest::Reader request, listed done) {
   state->open = found.size() + 1;
   state->done = std::move(done);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto arrived = [state, i](std::optional<letter<schema::SessionInfo>> info) {
-      state->infos[i] = std::move(info);
+    const auto arrived = [state, i](result<letter<schema::SessionInfo>> info) {
+      // One that was erased meanwhile is left out.
+      if (info)
+        state->infos[i] = std::move(*info);
+      else if (info.error().code != errc::not_found)
+        state->failure = info.error();
       state->arrived();
     };
-    const auto live = entries_.find(found[i]);
-    session_actor handle;
-    if (live != entries_.end()) {
-      handle = live->second.handle;
-    } else if (auto revived = revive(found[i], tenant, now() - limits_.idle_after.count()); revived) {
-      // Revived to be looked at only, so it is among the first to go.
-      handle = *revived;
-    } else {
-      arrived(std::nullopt);
-      continue;
-    }
-    self_->request(handle, limits_.request_timeout, info_atom::value)
-      .then([arrived](const letter<schema::SessionInfo>& info) { arrived(info); },
-        [arrived](const caf::error&) { arrived(std::nullopt); });
+    const auto show = [this, arrived](const result<session_actor>& session) {
+      if (!session)
+        return arrived(fail(session));
+      self_->request(*session, limits_.request_timeout, info_atom::value)
+        .then([arrived](const letter<schema::SessionInfo>& info) { arrived(info); },
+          [arrived](const caf::error& why) { arrived(tl::unexpected<error>(from_caf_error(why))); });
+    };
+    if (entries_.contains(found[i]))
+      locate(found[i], tenant, show);
+    else // Revived to be looked at only, so it is among the first to go.
+      show(revive(found[i], tenant, now() - limits_.idle_after.count()));
   }
   state->arrived();
 }

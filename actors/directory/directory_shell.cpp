@@ -4,6 +4,7 @@
 #include "actors/session/session_records.hpp"
 #include "actors/session/session_views.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 
 #include <caf/send.hpp>
 
@@ -34,7 +35,7 @@ directory_shell::~directory_shell() {
 result<letter<schema::SessionInfo>> directory_shell::create(schema::SessionSettings::Reader settings) {
   if (draining_)
     return fail(errc::draining, "this node is shutting down and opens no sessions");
-  const std::string model = settings.getModel().cStr();
+  const std::string model = text_of(settings.getModel());
   if (!model.empty() && model != config_->model.id)
     return fail(errc::not_found, "this model is not served here", "model", "model_not_found");
   const auto at = config_->time->wall_ms();
@@ -45,7 +46,7 @@ result<letter<schema::SessionInfo>> directory_shell::create(schema::SessionSetti
   for (const auto& record : first)
     if (auto applied = machine.apply({machine.sequence() + 1, 1, record}); !applied)
       return fail(applied);
-  const tenant_id tenant(machine.settings().getTenant().cStr());
+  const tenant_id tenant(text_of(machine.settings().getTenant()));
   if (auto opened = records().open(machine.id(), tenant, config_->node, std::move(first), false); !opened)
     return fail(opened);
   return session_info(machine);

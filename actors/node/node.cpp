@@ -2,6 +2,7 @@
 
 #include "actors/node/members.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
@@ -42,16 +43,16 @@ struct roll_call {
 letter<schema::ActorStatus> status_of(
   const std::string& name, const std::string& state, const std::string& reason) {
   return letter<schema::ActorStatus>::make([&](schema::ActorStatus::Builder b) {
-    b.setName(name);
-    b.setState(state);
-    b.setReason(reason);
+    b.setName(text_view(name));
+    b.setState(text_view(state));
+    b.setReason(text_view(reason));
   });
 }
 
 /// A part's own words under the name by which it joined.
 letter<schema::ActorStatus> renamed(const std::string& name, schema::ActorStatus::Reader status) {
   return letter<schema::ActorStatus>::make([&](schema::ActorStatus::Builder b) {
-    b.setName(name);
+    b.setName(text_view(name));
     b.setState(status.getState());
     b.setReason(status.getReason());
     b.setGauges(status.getGauges());
@@ -79,7 +80,8 @@ void ask_all(self_pointer self, std::function<void(std::vector<letter<schema::Ac
 node_health health(self_pointer self, const std::vector<letter<schema::ActorStatus>>& parts) {
   node_health out;
   for (const auto& part : parts)
-    out.add(part.read().getName().cStr(), part.read().getState().cStr(), part.read().getReason().cStr());
+    out.add(
+      text_of(part.read().getName()), text_of(part.read().getState()), text_of(part.read().getReason()));
   if (self->state.draining)
     out.state = "draining";
   if (!self->state.failure.empty()) {

@@ -46,7 +46,7 @@ result<std::vector<session_event>> event_history::next(event_maker& order, seque
   const auto records = records_->read(session_, order.sequence() + 1, static_cast<std::size_t>(wanted));
   if (!records)
     return fail(records);
-  if (records->empty())
+  if (records->empty() || records->front().sequence != order.sequence() + 1)
     return fail(errc::gone, "these events are not kept any more", "after");
   for (const auto& record : *records) {
     auto made = order.apply(record);

@@ -1,4 +1,5 @@
 #include "actors/session/event_maker.hpp"
+#include "messages/text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -115,7 +116,7 @@ result<std::vector<session_event>> event_maker::apply(const placed_record& place
   sequence_ = placed.sequence;
   switch (record.which()) {
   case schema::Record::OPENED:
-    fingerprint_ = record.getOpened().getFingerprint().cStr();
+    fingerprint_ = text_of(record.getOpened().getFingerprint());
     interrupts_ = record.getOpened().getSettings().getOnBusy() == schema::OnBusy::INTERRUPT;
     break;
   case schema::Record::ACCEPTED:
@@ -151,7 +152,7 @@ void event_maker::accept(schema::Accepted::Reader accepted, writer& out) {
   const auto message = accepted.getMessage();
   last_turn_ = turn;
   out.add("message.accepted", turn,
-    {{"turn", turn}, {"role", message.getRole().cStr()}, {"content", message.getContent().cStr()}});
+    {{"turn", turn}, {"role", text_of(message.getRole())}, {"content", text_of(message.getContent())}});
   if (running_ == 0) {
     running_ = turn;
     attempts_ = 0;
@@ -164,15 +165,15 @@ void event_maker::accept(schema::Accepted::Reader accepted, writer& out) {
 }
 
 void event_maker::claim(schema::Claimed::Reader claimed, writer& out) {
-  const std::string node = claimed.getNode().cStr();
-  const std::string fingerprint = claimed.getFingerprint().cStr();
+  const std::string node = text_of(claimed.getNode());
+  const std::string fingerprint = text_of(claimed.getFingerprint());
   const bool exact = fingerprint == fingerprint_;
   const bool first = node_.empty();
   epoch_ = claimed.getEpoch();
   if ((!first && node != node_) || !exact)
     out.add("session.moved", 0, {{"epoch", epoch_}, {"node", node}, {"exact", exact}});
   node_ = node;
-  incarnation_ = claimed.getIncarnation().cStr();
+  incarnation_ = text_of(claimed.getIncarnation());
   fingerprint_ = fingerprint;
   if (running_ == 0)
     return;
@@ -186,28 +187,28 @@ void event_maker::release(schema::Released::Reader released, writer& out) {
   for (const auto token : released.getTokens())
     ids.push_back(token.getToken());
   out.add("token", released.getTurn(),
-    {{"turn", released.getTurn()}, {"text", released.getText().cStr()}, {"tokens", std::move(ids)},
+    {{"turn", released.getTurn()}, {"text", text_of(released.getText())}, {"tokens", std::move(ids)},
       {"position", released.getPosition()}});
 }
 
 void event_maker::end(schema::TurnEnded::Reader ended, writer& out) {
   const auto turn = ended.getTurn();
-  const std::string reason = ended.getReason().cStr();
+  const std::string reason = text_of(ended.getReason());
   // Text that was held back is sent as a token event without tokens: all text of a turn comes that way.
   if (ended.getText().size() > 0)
     out.add("token", turn,
-      {{"turn", turn}, {"text", ended.getText().cStr()}, {"tokens", json::array()},
+      {{"turn", turn}, {"text", text_of(ended.getText())}, {"tokens", json::array()},
         {"position", ended.getPosition()}});
   if (reason == "cancelled") {
     out.add("turn.cancelled", turn,
       {{"turn", turn}, {"cause", cause_}, {"usage", usage_json(ended.getUsage())}}, true);
   } else if (reason == "failed") {
     const auto code = to_string(static_cast<errc>(ended.getErrorCode()));
-    const std::string word = ended.getErrorReason().cStr();
+    const std::string word = text_of(ended.getErrorReason());
     out.add("turn.failed", turn,
       {{"turn", turn},
         {"error", {{"type", code}, {"code", word.empty() ? std::string(code) : word},
-                    {"message", ended.getErrorMessage().cStr()}}},
+                    {"message", text_of(ended.getErrorMessage())}}},
         {"usage", usage_json(ended.getUsage())}},
       true);
   } else {

@@ -1,6 +1,7 @@
 #include "actors/session/event_streams.hpp"
 
 #include "actors/session/session_views.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -25,7 +26,7 @@ result<std::uint64_t> event_streams::open(schema::SubscribeRequest::Reader reque
 result<void> event_streams::place(stream& to, schema::SubscribeRequest::Reader request) {
   event_place after;
   if (request.getAfter().size() > 0) {
-    const auto parsed = machine_.ids().parse(request.getAfter().cStr(), machine_.sequence());
+    const auto parsed = machine_.ids().parse(text_of(request.getAfter()), machine_.sequence());
     if (!parsed)
       return fail(parsed);
     after = *parsed;
@@ -155,14 +156,14 @@ void event_streams::send(stream& to, const std::vector<session_event>& events, c
     auto list = b.initEvents(static_cast<unsigned>(events.size()));
     for (unsigned i = 0; i < events.size(); ++i) {
       list[i].setId(machine_.ids().text(events[i].place));
-      list[i].setType(events[i].type);
-      list[i].setData(events[i].data);
+      list[i].setType(text_view(events[i].type));
+      list[i].setData(text_view(events[i].data));
     }
     b.setEnded(to.ended);
     if (why == nullptr)
       return;
     b.setErrorCode(static_cast<std::uint8_t>(why->code));
-    b.setErrorMessage(why->message);
+    b.setErrorMessage(text_view(why->message));
   }));
 }
 

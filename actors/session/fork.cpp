@@ -3,6 +3,7 @@
 #include "actors/session/journal_rules.hpp"
 #include "actors/session/session_rules.hpp"
 #include "actors/session/session_views.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -110,8 +111,8 @@ result<letter<schema::SessionInfo>> fork_session(
     auto copy = placed.record;
     if (record.isOpened()) {
       const auto opened = record.getOpened();
-      copy = opened_record(opened.getSettings(), opened.getSettings().getModel().cStr(),
-        opened.getFingerprint().cStr(), order.at);
+      copy = opened_record(opened.getSettings(), text_of(opened.getSettings().getModel()),
+        text_of(opened.getFingerprint()), order.at);
     }
     if (auto good = add(std::move(copy)); !good)
       return fail(good);
@@ -131,7 +132,7 @@ result<letter<schema::SessionInfo>> fork_session(
     if (auto good = add(record); !good)
       return fail(good);
 
-  const tenant_id tenant(child.settings().getTenant().cStr());
+  const tenant_id tenant(text_of(child.settings().getTenant()));
   if (auto opened = records.open(order.child, tenant, order.owner.node, std::move(out), false); !opened)
     return fail(opened);
   return session_info(child);

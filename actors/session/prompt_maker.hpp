@@ -3,6 +3,7 @@
 #include "actors/session/prompt_plan.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/catalogue.hpp"
+#include "messages/text.hpp"
 
 #include <chrono>
 #include <functional>
@@ -53,8 +54,8 @@ class prompt_maker : public std::enable_shared_from_this<prompt_maker<Self>> {
     auto request = letter<schema::RenderRequest>::make([&](auto b) {
       auto messages = b.initMessages(static_cast<unsigned>(count));
       for (unsigned i = 0; i < count; ++i) {
-        messages[i].setRole(task_.messages[i].role);
-        messages[i].setContent(task_.messages[i].content);
+        messages[i].setRole(text_view(task_.messages[i].role));
+        messages[i].setContent(text_view(task_.messages[i].content));
       }
       b.setTextOnly(text_only);
     });

@@ -7,6 +7,7 @@
 #include "actors/session/session_core.hpp"
 #include "actors/session/session_views.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
@@ -141,7 +142,7 @@ class session_shell final : public session_ports {
   result<letter<schema::SessionInfo>> fork(schema::ForkRequest::Reader request) {
     if (core_.draining())
       return fail(errc::draining, "this node is shutting down and opens no sessions");
-    const std::string at = request.getAt().cStr();
+    const std::string at = text_of(request.getAt());
     return fork_session(*config_->records, core_.machine(), at,
       {new_session_id(config_->random), {config_->node, config_->incarnation, config_->model.fingerprint},
         config_->time->wall_ms(), config_->model.text, config_->limits.fork_records,
@@ -160,7 +161,7 @@ class session_shell final : public session_ports {
       b.setName("session");
       b.setState(broken_ ? "stopped" : core_.draining() ? "draining" : "ready");
       if (broken_)
-        b.setReason(broken_->message);
+        b.setReason(text_view(broken_->message));
       auto gauges = b.initGauges(2);
       gauges[0].setName("streams");
       gauges[0].setValue(static_cast<double>(streams_.size()));
@@ -336,7 +337,7 @@ inner_actor::behavior_type session(
       if (shell.broken())
         return answer(shell.info());
       auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
-      shell.core().close(mail.read().getCause().cStr(), deliver_to<schema::SessionInfo>(promise));
+      shell.core().close(text_of(mail.read().getCause()), deliver_to<schema::SessionInfo>(promise));
       return promise;
     },
     [self](passivate_atom) {

@@ -3,6 +3,7 @@
 #include "actors/session/session_core.hpp"
 
 #include "messages/check.hpp"
+#include "messages/text.hpp"
 
 #include <utility>
 
@@ -16,7 +17,7 @@ result<void> session_core::revive() {
   const auto head = config_.records->head(machine_.id());
   if (!head)
     return fail(head);
-  served_ = config_.model.id == machine_.settings().getModel().cStr();
+  served_ = config_.model.id == text_of(machine_.settings().getModel());
   epoch_ = head->epoch;
   // The same start of the same node goes on as the owner it is, unless a turn runs: then the claim counts the
   // tries, also those that end in the death of the actor alone.
@@ -192,10 +193,7 @@ void session_core::lose(const error& why) {
     ports_.abandon(stream_->request(), schema::EndCause::PEER_LOST);
   stream_.reset();
   preparing_.reset();
-  for (auto& waiting : std::exchange(calls_, {}))
-    std::visit([&](auto& one) { one.done(tl::unexpected<error>(why)); }, waiting);
-  for (auto& done : std::exchange(drained_, {}))
-    done();
+  refuse_calls(why);
   ports_.lost(why);
 }
 

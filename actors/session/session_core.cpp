@@ -1,6 +1,7 @@
 #include "actors/session/session_core.hpp"
 
 #include "actors/session/session_views.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +12,13 @@ session_core::session_core(session_id session, session_core_config config, sessi
   : config_(std::move(config)), ports_(ports), machine_(std::move(session)),
     pause_(config_.limits.first_pause, config_.limits.longest_pause),
     sync_pause_(config_.limits.first_pause, config_.limits.longest_pause),
-    expiry_pause_(config_.limits.first_pause, config_.limits.longest_pause) {}
+    expiry_pause_(config_.limits.first_pause, config_.limits.longest_pause) {
+  auto& limits = config_.limits;
+  for (auto* least_one : {&limits.tokens_per_record, &limits.read_page})
+    *least_one = std::max<std::size_t>(*least_one, 1);
+  limits.token_credit = std::max(limits.token_credit, 1U);
+  limits.attempts = std::max(limits.attempts, 1U);
+}
 
 void session_core::post(letter<schema::PostMessage> message, answer<schema::MessageAccepted> done) {
   enqueue(post_call{std::move(message), std::move(done), std::nullopt});
@@ -36,6 +43,18 @@ void session_core::stop() {
     ports_.abandon(stream_->request(), schema::EndCause::DRAINING);
   stream_.reset();
   lost_ = error{errc::draining, "the session is leaving this node", {}, {}};
+  preparing_.reset();
+  // Whether what is being written gets there is not known any more: its key tells the next time.
+  if (auto written = std::exchange(writing_, std::nullopt))
+    written->done(tl::unexpected<error>(*lost_));
+  refuse_calls(*lost_);
+}
+
+void session_core::refuse_calls(const error& why) {
+  for (auto& waiting : std::exchange(calls_, {}))
+    std::visit([&](auto& one) { one.done(tl::unexpected<error>(why)); }, waiting);
+  for (auto& done : std::exchange(drained_, {}))
+    done();
 }
 
 bool session_core::quiet() const {
@@ -108,6 +127,10 @@ bool session_core::decide(post_call& post) {
   }
   if (draining_)
     return refuse({errc::draining, "this node is shutting down and takes no more messages", {}, {}});
+  // Far longer ones would only be refused by the journal after they were rendered.
+  if (message.getContent().size() >= journal::max_record_bytes)
+    return refuse({errc::too_large,
+      "a message may have less than " + std::to_string(journal::max_record_bytes) + " bytes", "content", {}});
   if (!served_)
     return refuse({errc::unavailable, "the session's model is not served here", {}, "model_not_served"});
   if (auto good = check_admission(machine_, config_.limits); !good)
@@ -118,7 +141,7 @@ bool session_core::decide(post_call& post) {
   if (auto good = check_admission(machine_, config_.limits); !good)
     return refuse(good.error());
   if (machine_.running() == 0 && !post.prompt) {
-    auto task = next_prompt(machine_, message.getContent().cStr());
+    auto task = next_prompt(machine_, text_of(message.getContent()));
     task.ticket = ++tickets_;
     preparing_ = {task.ticket, 0};
     ports_.prepare(std::move(task));
@@ -151,7 +174,10 @@ bool session_core::decide(cancel_call& cancel) {
   }
   const auto number = state->read().getTurn();
   const auto* turn = machine_.find(number);
-  if (turn == nullptr || turn->ended != 0) {
+  // Of a client that has left only those messages are cancelled that asked for it.
+  const bool unasked =
+    cause == schema::EndCause::CLIENT_LEFT && turn != nullptr && !turn->cancel_on_disconnect;
+  if (turn == nullptr || turn->ended != 0 || unasked) {
     done(std::move(state));
     return true;
   }

@@ -137,6 +137,7 @@ class session_core {
   bool decide(cancel_call& cancel);
   bool decide(close_call& close);
   void finish_call() { calls_.pop_front(); }
+  void refuse_calls(const error& why);
   void expire();
   void schedule();
   void settle_drain();

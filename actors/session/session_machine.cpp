@@ -1,6 +1,7 @@
 #include "actors/session/session_machine.hpp"
 
 #include "messages/check.hpp"
+#include "messages/text.hpp"
 
 namespace godwit {
 
@@ -86,7 +87,7 @@ result<std::vector<session_event>> session_machine::apply(const placed_record& p
     end(placed.sequence, record.getTurnEnded());
     break;
   case schema::Record::FORKED:
-    parent_ = record.getForked().getParent().cStr();
+    parent_ = text_of(record.getForked().getParent());
     forked_at_ = record.getForked().getAt();
     break;
   case schema::Record::CLOSED:
@@ -105,11 +106,11 @@ void session_machine::accept(sequence_number sequence, schema::Accepted::Reader 
   next.turn = accepted.getTurn();
   next.accepted = sequence;
   next.cancel_on_disconnect = accepted.getCancelOnDisconnect();
-  next.message = accepted.getMessage().getContent().cStr();
+  next.message = text_of(accepted.getMessage().getContent());
   turns_.push_back(std::move(next));
   if (accepted.getIdempotencyKey().size() > 0) {
     const auto hash = accepted.getBodyHash();
-    keys_[accepted.getIdempotencyKey().cStr()] = {
+    keys_[text_of(accepted.getIdempotencyKey())] = {
       std::string(reinterpret_cast<const char*>(hash.begin()), hash.size()), accepted.getTurn()};
   }
 }
@@ -135,17 +136,17 @@ void session_machine::release(schema::Released::Reader released) {
   for (const auto token : released.getTokens())
     tokens_.push_back(token.getToken());
   now.usage.completion += released.getTokens().size();
-  now.answer += released.getText().cStr();
+  now.answer += text_of(released.getText());
 }
 
 void session_machine::end(sequence_number sequence, schema::TurnEnded::Reader ended) {
   auto& now = turn(ended.getTurn());
-  const std::string reason = ended.getReason().cStr();
+  const std::string reason = text_of(ended.getReason());
   now.now = reason == "failed"      ? session_turn::state::failed
             : reason == "cancelled" ? session_turn::state::cancelled
                                     : session_turn::state::completed;
   now.ended = sequence;
-  now.answer += ended.getText().cStr();
+  now.answer += text_of(ended.getText());
   now.usage = read_usage(ended.getUsage());
   usage_.prompt += now.usage.prompt;
   usage_.completion += now.usage.completion;

@@ -1,4 +1,5 @@
 #include "actors/session/session_records.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 
@@ -33,10 +34,10 @@ journal_record opened_record(schema::SessionSettings::Reader settings, const std
   return make_record(at, [&](builder b) {
     auto opened = b.initOpened();
     opened.setSettings(settings);
-    opened.getSettings().setModel(model);
+    opened.getSettings().setModel(text_view(model));
     if (settings.getTenant().size() == 0)
       opened.getSettings().setTenant("default");
-    opened.setFingerprint(fingerprint);
+    opened.setFingerprint(text_view(fingerprint));
   });
 }
 
@@ -56,10 +57,10 @@ journal_record accepted_record(turn_number turn, schema::PostMessage::Reader pos
 journal_record claimed_record(const session_owner& owner, epoch_t epoch, std::int64_t at) {
   return make_record(at, [&](builder b) {
     auto claimed = b.initClaimed();
-    claimed.setNode(owner.node.value);
-    claimed.setIncarnation(owner.incarnation);
+    claimed.setNode(text_view(owner.node.value));
+    claimed.setIncarnation(text_view(owner.incarnation));
     claimed.setEpoch(epoch);
-    claimed.setFingerprint(owner.fingerprint);
+    claimed.setFingerprint(text_view(owner.fingerprint));
   });
 }
 
@@ -75,28 +76,28 @@ journal_record turn_ended_record(const turn_end& end, std::int64_t at) {
   return make_record(at, [&](builder b) {
     auto ended = b.initTurnEnded();
     ended.setTurn(end.turn);
-    ended.setReason(end.reason);
+    ended.setReason(text_view(end.reason));
     write_usage(end.usage, ended.initUsage());
-    ended.setText(end.text);
+    ended.setText(text_view(end.text));
     ended.setPosition(end.position);
     if (end.reason != "failed")
       return;
     ended.setErrorCode(static_cast<std::uint8_t>(end.failure.code));
-    ended.setErrorMessage(end.failure.message);
-    ended.setErrorReason(end.failure.reason);
+    ended.setErrorMessage(text_view(end.failure.message));
+    ended.setErrorReason(text_view(end.failure.reason));
   });
 }
 
 journal_record forked_record(const session_id& parent, sequence_number last_copied, std::int64_t at) {
   return make_record(at, [&](builder b) {
     auto forked = b.initForked();
-    forked.setParent(parent.value);
+    forked.setParent(text_view(parent.value));
     forked.setAt(last_copied);
   });
 }
 
 journal_record closed_record(const std::string& cause, std::int64_t at) {
-  return make_record(at, [&](builder b) { b.initClosed().setCause(cause); });
+  return make_record(at, [&](builder b) { b.initClosed().setCause(text_view(cause)); });
 }
 
 std::vector<journal_record> prompted_records(
@@ -128,7 +129,7 @@ journal_record released_record(const released_tokens& released, std::int64_t at)
     out.setPosition(released.position);
     out.setPromptTokens(released.prompt);
     out.setCachedTokens(released.cached);
-    out.setText(released.text);
+    out.setText(text_view(released.text));
     auto tokens = out.initTokens(static_cast<unsigned>(released.tokens.size()));
     for (unsigned i = 0; i < released.tokens.size(); ++i) {
       const auto& from = released.tokens[i];

@@ -1,6 +1,7 @@
 #include "actors/session/session_rules.hpp"
 
 #include "messages/check.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 
@@ -34,7 +35,7 @@ result<std::optional<letter<schema::MessageAccepted>>> stored_answer(
   const session_machine& machine, schema::PostMessage::Reader post) {
   if (post.getIdempotencyKey().size() == 0)
     return std::nullopt;
-  const auto* call = machine.find_key(post.getIdempotencyKey().cStr());
+  const auto* call = machine.find_key(text_of(post.getIdempotencyKey()));
   if (call == nullptr)
     return std::nullopt;
   if (call->body_hash != bytes(post.getBodyHash()))
@@ -175,7 +176,7 @@ answer_text running_answer(
   const session_machine& machine, const std::shared_ptr<const token_text>& vocabulary) {
   std::vector<std::string> stops;
   for (const auto stop : machine.settings().getStop())
-    stops.emplace_back(stop.cStr(), stop.size());
+    stops.push_back(text_of(stop));
   answer_text text(vocabulary, std::move(stops));
   const auto* turn = machine.find(machine.running());
   if (turn != nullptr && turn->prompted)

@@ -196,6 +196,11 @@ void session_core::prompt_failed(const error& why) {
 
 void session_core::end_failed(const error& why) {
   failure_ = why;
+  // The journal is for clients too: what went wrong inside is for the operator.
+  if (why.code == errc::internal || why.code == errc::io) {
+    ports_.report(why);
+    failure_->message = "the node failed on this turn; its log says why";
+  }
   pause_.succeeded();
 }
 

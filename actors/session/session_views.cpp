@@ -1,4 +1,5 @@
 #include "actors/session/session_views.hpp"
+#include "messages/text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -21,16 +22,17 @@ std::uint64_t held_on_device(const session_machine& machine) {
 json info_json(schema::SessionInfo::Reader info) {
   const auto settings = info.getSettings();
   const auto usage = info.getUsage();
-  auto metadata = json::parse(settings.getMetadata().cStr(), nullptr, false);
+  auto metadata = json::parse(text_of(settings.getMetadata()), nullptr, false);
   if (metadata.is_discarded())
     metadata = json::object();
-  return {{"id", info.getId().cStr()}, {"status", info.getStatus().cStr()},
-    {"model", settings.getModel().cStr()},
-    {"owner", {{"node", info.getOwnerNode().cStr()}, {"epoch", info.getOwnerEpoch()}}},
+  return {{"id", text_of(info.getId())}, {"object", "session"}, {"status", text_of(info.getStatus())},
+    {"model", text_of(settings.getModel())},
+    {"owner", {{"node", text_of(info.getOwnerNode())}, {"epoch", info.getOwnerEpoch()}}},
     {"turns", info.getTurns()}, {"queued", info.getQueued()},
     {"usage", {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
                 {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
                 {"prompt_tokens_details", {{"cached_tokens", usage.getCachedTokens()}}}}},
+    {"kv", {{"device", info.getKvDevice()}, {"host", info.getKvHost()}, {"disk", info.getKvDisk()}}},
     {"journal", {{"sequence", info.getJournalSequence()}}}, {"created_at", info.getCreatedAt()},
     {"expires_at", info.getExpiresAt() == 0 ? json() : json(info.getExpiresAt())},
     {"metadata", std::move(metadata)}};
@@ -78,8 +80,8 @@ letter<schema::Transcript> session_transcript(const session_machine& machine) {
   return letter<schema::Transcript>::make([&](schema::Transcript::Builder b) {
     auto out = b.initMessages(static_cast<unsigned>(messages.size()));
     for (unsigned i = 0; i < messages.size(); ++i) {
-      out[i].setRole(messages[i].role);
-      out[i].setContent(messages[i].content);
+      out[i].setRole(text_view(messages[i].role));
+      out[i].setContent(text_view(messages[i].content));
     }
     b.setRunning(running != nullptr);
   });
@@ -89,7 +91,7 @@ std::vector<chat_message> conversation_messages(const session_machine& machine, 
   std::vector<chat_message> messages;
   const auto settings = machine.settings();
   if (settings.getHasSystem())
-    messages.push_back({"system", settings.getSystem().cStr()});
+    messages.push_back({"system", text_of(settings.getSystem())});
   for (const auto number : machine.conversation()) {
     const auto* turn = machine.find(number);
     messages.push_back({"user", turn->message});
@@ -116,7 +118,7 @@ session_event session_snapshot(const session_machine& machine) {
   const auto transcript = session_transcript(machine);
   auto messages = json::array();
   for (const auto message : transcript.read().getMessages())
-    messages.push_back({{"role", message.getRole().cStr()}, {"content", message.getContent().cStr()}});
+    messages.push_back({{"role", text_of(message.getRole())}, {"content", text_of(message.getContent())}});
   const auto place = machine.order().last_event();
   const json data = {{"position", machine.ids().text(place)}, {"session", info_json(info.read())},
     {"running", machine.running() == 0 ? json() : json(machine.running())},

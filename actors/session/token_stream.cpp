@@ -1,4 +1,5 @@
 #include "actors/session/token_stream.hpp"
+#include "messages/text.hpp"
 
 #include <algorithm>
 
@@ -38,7 +39,7 @@ void token_stream::end(schema::TokenBatch::Reader batch) {
     finish_ = "length";
     break;
   case schema::FinishReason::FAILED:
-    failure_ = {static_cast<errc>(batch.getErrorCode()), batch.getErrorMessage().cStr(), {}, {}};
+    failure_ = {static_cast<errc>(batch.getErrorCode()), text_of(batch.getErrorMessage()), {}, {}};
     if (batch.getErrorCode() == 0)
       failure_ = {errc::internal, "the generation failed", {}, {}};
     break;

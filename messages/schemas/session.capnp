@@ -85,7 +85,7 @@ struct MessageAccepted {
 
 struct CancelTurn {
   turn @0 :UInt32;                   # 0 is the running one
-  cause @1 :Generation.EndCause;
+  cause @1 :Generation.EndCause;     # clientLeft cancels only if the turn's message asked for that
 }
 
 struct TurnState {

@@ -95,6 +95,9 @@ TEST_CASE("a client that leaves cancels only the turn that asked for it") {
     }));
     world.run();
     CHECK(world.abandoned.empty() == !asked);
+    world.ask<letter<schema::TurnState>>(
+      session, letter<schema::CancelTurn>::make([](auto b) { b.setCause(schema::EndCause::CLIENT_LEFT); }));
+    CHECK(world.abandoned.empty() == !asked);
     if (asked)
       CHECK(world.abandoned.front() == schema::EndCause::CLIENT_LEFT);
   }

@@ -247,6 +247,15 @@ TEST_CASE(
   CHECK(world.status(3) == "completed");
 }
 
+TEST_CASE("a message that no record can hold is refused before it is rendered") {
+  core_harness world;
+  world.post(std::string(journal::max_record_bytes, 'x'));
+  CHECK(world.prompts.empty());
+  REQUIRE(!world.answers[0]);
+  CHECK(world.answers[0].error().code == errc::too_large);
+  CHECK(world.answers[0].error().param == "content");
+}
+
 TEST_CASE("the answer ends where the context does") {
   core_harness::options with;
   with.context = 48;

@@ -52,6 +52,26 @@ TEST_CASE("a turn's records make its events") {
   CHECK(machine.usage() == token_usage{4, 3, 2});
 }
 
+TEST_CASE("texts keep their zero bytes") {
+  using namespace std::string_literals;
+  session_machine machine(some);
+  const auto post = letter<schema::PostMessage>::make([](schema::PostMessage::Builder b) {
+    b.setContent({"a\0b", 3});
+  });
+  const auto journal = journal_builder()
+                         .opened()
+                         .add(accepted_record(1, post.read(), 0))
+                         .prompted(1, 0, {1})
+                         .released(1, 1, {2}, "c\0d"s)
+                         .ended(1, "stop", "\0"s);
+  const auto seen = lines(machine, journal);
+  CHECK(seen[0] == R"(2.0 message.accepted {"turn":1,"role":"user","content":"a\u0000b"})");
+  CHECK(seen[2].find(R"("text":"c\u0000d")") != std::string::npos);
+  CHECK(machine.find(1)->message == "a\0b"s);
+  CHECK(machine.find(1)->answer == "c\0d\0"s);
+  CHECK(conversation_messages(machine, "x")[0].content == "a\0b"s);
+}
+
 TEST_CASE("a message that arrives during a turn starts with the end of that turn") {
   session_machine machine(some);
   const auto journal =

@@ -1,0 +1,314 @@
+// Many sessions on real threads: what the thread sanitizer is to see.
+
+#include "actors/directory/directory.hpp"
+#include "actors/session/memory_journal.hpp"
+#include "messages/actor_error.hpp"
+#include "messages/text.hpp"
+#include "tests/support/toy_model.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <thread>
+
+using namespace godwit;
+
+namespace {
+
+using end_atom = caf::atom_constant<caf::atom("end")>;
+constexpr std::uint32_t answer_length = 40;
+
+/// Writes in a thread of its own, as real journals do.
+class threaded_journal final : public journal {
+ public:
+  result<sequence_number> open(const session_id& session, const tenant_id& tenant, const node_name& owner,
+    std::vector<journal_record> records, bool running) override {
+    return memory_.open(session, tenant, owner, std::move(records), running);
+  }
+  void append(append_request request, appended done) override {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({std::move(request), std::move(done)});
+    wake_.notify_one();
+  }
+  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed) override {
+    return memory_.claim(session, expected, owner, claimed);
+  }
+  result<journal_head> head(const session_id& session) override { return memory_.head(session); }
+  result<std::vector<placed_record>> read(
+    const session_id& session, sequence_number from, std::size_t limit) override {
+    return memory_.read(session, from, limit);
+  }
+  result<void> erase(const session_id& session) override { return memory_.erase(session); }
+  result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override {
+    return memory_.list(after, limit);
+  }
+  ~threaded_journal() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+      if (waiting_.empty())
+        return;
+      auto batch = std::exchange(waiting_, {});
+      lock.unlock();
+      for (auto& [request, done] : batch)
+        memory_.append(std::move(request), std::move(done));
+      lock.lock();
+    }
+  }
+
+  memory_journal memory_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::pair<append_request, appended>> waiting_;
+  bool stopping_ = false;
+  std::thread thread_{[this] { work(); }};
+};
+
+/// A worker that generates as far as its credit goes.
+router_actor::behavior_type eager_router(router_actor::pointer self) {
+  struct generation {
+    std::vector<token_id> tokens;
+    std::uint32_t left = 0;
+    std::uint32_t credit = 0;
+    std::uint64_t seed = 0;
+    generation_sink_actor sink;
+  };
+  auto all = std::make_shared<std::map<request_id, generation>>();
+  const auto work = [self, all](request_id request) {
+    const auto found = all->find(request);
+    if (found == all->end())
+      return;
+    auto& one = found->second;
+    while (one.left > 0 && one.credit > 0) {
+      const auto position = static_cast<position_t>(one.tokens.size());
+      const auto token = toy_next(one.seed, one.tokens);
+      one.tokens.push_back(token);
+      --one.credit;
+      --one.left;
+      const bool stops = token == toy_text::end;
+      if (stops)
+        one.left = 0;
+      self->send(one.sink, letter<schema::TokenBatch>::make([&](auto b) {
+        b.setRequest(request);
+        b.setPosition(position);
+        b.initTokens(1)[0].setToken(token);
+        if (one.left == 0)
+          b.setFinish(stops ? schema::FinishReason::STOP : schema::FinishReason::LENGTH);
+      }));
+    }
+  };
+  return {
+    [all, work](const letter<schema::GenerateRequest>& mail, const generation_sink_actor& sink) {
+      const auto request = mail.read();
+      generation one;
+      for (const auto token : request.getTokens())
+        one.tokens.push_back(token);
+      one.left = request.getMaxTokens();
+      one.credit = request.getCredit();
+      one.seed = request.getSampling().getSeed();
+      one.sink = sink;
+      (*all)[request.getRequest()] = std::move(one);
+      work(request.getRequest());
+      return letter<schema::GenerateAccepted>();
+    },
+    [all, work](const letter<schema::CreditGrant>& mail) {
+      if (const auto found = all->find(mail.read().getRequest()); found != all->end())
+        found->second.credit += mail.read().getTokens();
+      work(mail.read().getRequest());
+    },
+    [all](const letter<schema::CancelRequest>& mail) {
+      for (const auto request : mail.read().getRequests())
+        all->erase(request);
+    },
+    [](const letter<schema::RouteExplainRequest>&) { return letter<schema::GenerateAccepted>(); },
+    [](status_atom) { return letter<schema::ActorStatus>(); },
+    [](drain_atom) { return letter<schema::Drained>(); },
+    [self, all](stop_atom) {
+      all->clear();
+      self->quit();
+    },
+  };
+}
+
+tokenizer_actor::behavior_type toy_tokenizer(tokenizer_actor::pointer self) {
+  const auto encode = [text = std::make_shared<const toy_text>()](const std::string& from, auto set) {
+    const auto ids = text->encode(from);
+    auto list = set(static_cast<unsigned>(ids.size()));
+    for (unsigned i = 0; i < ids.size(); ++i)
+      list.set(i, ids[i]);
+  };
+  return {
+    [encode](const letter<schema::EncodeRequest>& mail) {
+      const auto data = mail.read().getText();
+      return letter<schema::TokenIds>::make([&](auto b) {
+        encode(std::string(reinterpret_cast<const char*>(data.begin()), data.size()),
+          [&](unsigned size) { return b.initIds(size); });
+      });
+    },
+    [](const letter<schema::DecodeRequest>&) { return letter<schema::DecodedText>(); },
+    [encode](const letter<schema::RenderRequest>& mail) {
+      std::vector<std::pair<std::string, std::string>> messages;
+      for (const auto message : mail.read().getMessages())
+        messages.emplace_back(text_of(message.getRole()), text_of(message.getContent()));
+      const auto chat = toy_chat(messages);
+      return letter<schema::RenderedChat>::make([&](auto b) {
+        b.setText(capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(chat.data()), chat.size()));
+        encode(chat, [&](unsigned size) { return b.initIds(size); });
+      });
+    },
+    [](status_atom) { return letter<schema::ActorStatus>(); },
+    [](drain_atom) { return letter<schema::Drained>(); },
+    [self](stop_atom) { self->quit(); },
+  };
+}
+
+/// Reads one turn's stream with little credit and tells at the end how often it ended and how many tokens
+/// came.
+event_sink_actor::behavior_type reader(
+  event_sink_actor::pointer self, const session_actor& session, const caf::actor& parent) {
+  auto tokens = std::make_shared<std::size_t>(0);
+  return {
+    [self, session, parent, tokens](const letter<schema::EventBatch>& mail) {
+      const auto batch = mail.read();
+      for (const auto event : batch.getEvents()) {
+        const auto data = text_of(event.getData());
+        if (text_of(event.getType()) != "token")
+          continue;
+        const auto begin = data.find("\"tokens\":[") + 10;
+        const auto list = data.substr(begin, data.find(']', begin) - begin);
+        if (!list.empty())
+          *tokens += 1 + static_cast<std::size_t>(std::count(list.begin(), list.end(), ','));
+      }
+      self->send(session, letter<schema::EventCredit>::make([&](auto b) {
+        b.setSubscription(batch.getSubscription());
+        b.setEvents(batch.getEvents().size());
+      }));
+      if (batch.getEnded()) {
+        caf::anon_send(parent, end_atom::value, static_cast<std::uint64_t>(*tokens));
+        self->quit();
+      }
+    },
+  };
+}
+
+} // namespace
+
+TEST_CASE("sessions on many threads answer as each would alone") {
+  constexpr int sessions = 12;
+  constexpr int turns = 3;
+  constexpr auto patience = std::chrono::seconds(60);
+  const toy_text vocabulary;
+  std::atomic<request_id> requests{0};
+  std::atomic<std::uint64_t> randoms{0};
+  caf::actor_system_config settings;
+  settings.set("scheduler.max-threads", 4U);
+  caf::actor_system system(settings);
+  directory_config config;
+  config.sessions.records = std::make_shared<threaded_journal>();
+  config.sessions.model = {"toy", "toy-1", 4'000, 0, std::make_shared<toy_text>()};
+  config.sessions.node = node_name("node");
+  config.sessions.incarnation = "1";
+  config.sessions.time = system_time();
+  config.sessions.next_request = [&] { return ++requests; };
+  config.sessions.random = [&] { return ++randoms * 0x9e3779b97f4a7c15U; };
+  config.sessions.limits.token_credit = 5;
+  config.sessions.tokenizer = system.spawn(toy_tokenizer);
+  config.sessions.router = system.spawn(eager_router);
+  const auto tokenizer = config.sessions.tokenizer;
+  const auto router = config.sessions.router;
+  config.limits.tick = std::chrono::milliseconds(20);
+  config.limits.idle_after = std::chrono::milliseconds(30); // passivation in between
+  const auto directory = spawn_directory(system, std::move(config));
+  {
+    caf::scoped_actor self(system);
+    const auto fail_on = [](const caf::error& why) { FAIL(from_caf_error(why).message); };
+    std::vector<std::string> ids;
+    for (int i = 0; i < sessions; ++i)
+      self
+        ->request(directory, patience, letter<schema::SessionSettings>::make([&](auto b) {
+          b.setTenant("t");
+          b.initSampling().setSeed(static_cast<std::uint64_t>(i));
+          b.setMaxTokens(answer_length);
+        }))
+        .receive(
+          [&](const letter<schema::SessionInfo>& info) { ids.push_back(text_of(info.read().getId())); },
+          fail_on);
+    for (turn_number turn = 1; turn <= turns; ++turn) {
+      for (const auto& id : ids) {
+        session_actor session;
+        self
+          ->request(directory, patience, letter<schema::LocateRequest>::make([&](auto b) {
+            b.setSession(text_view(id));
+            b.setTenant("t");
+          }))
+          .receive([&](const session_actor& found) { session = found; }, fail_on);
+        self
+          ->request(
+            session, patience, letter<schema::PostMessage>::make([](auto b) { b.setContent("Hello"); }))
+          .receive([&](const letter<schema::MessageAccepted>& done) { CHECK(done.read().getTurn() == turn); },
+            fail_on);
+        const event_sink_actor sink = system.spawn(reader, session, caf::actor_cast<caf::actor>(self));
+        self
+          ->request(session, patience, letter<schema::SubscribeRequest>::make([&](auto b) {
+            b.setCredit(3);
+            b.setOnlyTurn(turn);
+          }),
+            sink)
+          .receive([](const letter<schema::Subscribed>&) {}, fail_on);
+      }
+      for (int i = 0; i < sessions; ++i) {
+        bool came = false;
+        self->receive(
+          [&](end_atom, std::uint64_t tokens) {
+            came = true;
+            CHECK(tokens > 0);
+            CHECK(tokens <= answer_length);
+          },
+          caf::after(patience) >> [] {});
+        REQUIRE(came);
+      }
+    }
+    // The first turn of each is what the model gives for its prompt.
+    for (const auto& id : ids) {
+      session_actor session;
+      self
+        ->request(directory, patience, letter<schema::LocateRequest>::make([&](auto b) {
+          b.setSession(text_view(id));
+          b.setTenant("t");
+        }))
+        .receive([&](const session_actor& found) { session = found; }, fail_on);
+      self->request(session, patience, info_atom::value)
+        .receive(
+          [&](const letter<schema::SessionInfo>& info) {
+            CHECK(info.read().getTurns() == turns);
+            CHECK(text_of(info.read().getStatus()) == "idle");
+          },
+          fail_on);
+    }
+    self->request(directory, patience, drain_atom::value)
+      .receive(
+        [](const letter<schema::Drained>& drained) { CHECK(drained.read().getRemaining() == 0); }, fail_on);
+  }
+  caf::anon_send(directory, stop_atom::value);
+  caf::anon_send(tokenizer, stop_atom::value);
+  caf::anon_send(router, stop_atom::value);
+}
