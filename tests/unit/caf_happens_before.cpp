@@ -2,11 +2,12 @@
 // instrument: it would report every message and every actor's state as a race. This file stands before CAF's
 // own functions (the dynamic linker takes the program's definition first) and tells ThreadSanitizer the edges
 // that CAF guarantees:
-//   launch or enqueue of an actor  happens before  the next resume of it
-//   a resume                       happens before  the next resume of it, on whatever thread
+//   launch or enqueue of an actor  happens before  its next resume or message
+//   one message of an actor        happens before  its next one, on whatever thread
 //   dropping a reference           happens before  the destruction by whoever drops the last
 // Everything else is left to ThreadSanitizer. Linked into the tests of the tsan preset only.
 
+#include <caf/error.hpp>
 #include <caf/execution_unit.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/resumable.hpp>
@@ -73,6 +74,17 @@ void blocking_await(void* self) {
   __tsan_acquire(self);
 }
 
+// caf::blocking_actor::mailbox_visitor::operator()(mailbox_element&): one message; the visitor's first member
+// is the actor
+int blocking_visit(void** visitor, caf::mailbox_element& element) asm(
+  "_ZN3caf14blocking_actor15mailbox_visitorclERNS_15mailbox_elementE");
+int blocking_visit(void** visitor, caf::mailbox_element& element) {
+  static const auto call = original<int (*)(void**, caf::mailbox_element&)>(
+    "_ZN3caf14blocking_actor15mailbox_visitorclERNS_15mailbox_elementE");
+  __tsan_acquire(*visitor);
+  return call(visitor, element);
+}
+
 // caf::scheduled_actor::launch(execution_unit*, bool lazy, bool hide)
 void scheduled_launch(void* self, caf::execution_unit* unit, bool lazy, bool hide) asm(
   SCHEDULED("6launchEPNS_14execution_unitEbb"));
@@ -104,14 +116,41 @@ caf::resumable::resume_result thunk_resume(void* base, caf::execution_unit* unit
   return scheduled_resume(static_cast<std::byte*>(base) - resumable_offset, unit, most);
 }
 
-// caf::scheduled_actor::reactivate(mailbox_element&): a message that arrived while the actor was running
-int scheduled_reactivate(void* self, caf::mailbox_element& element) asm(
-  SCHEDULED("10reactivateERNS_15mailbox_elementE"));
-int scheduled_reactivate(void* self, caf::mailbox_element& element) {
+// caf::scheduled_actor::activate(execution_unit*): an actor's first function. What it and the messages below
+// leave behind is told at once, not at the end of resume(): the next resume may begin as soon as the mailbox
+// is empty.
+bool scheduled_activate(void* self, caf::execution_unit* unit) asm(
+  SCHEDULED("8activateEPNS_14execution_unitE"));
+bool scheduled_activate(void* self, caf::execution_unit* unit) {
   static const auto call =
-    original<int (*)(void*, caf::mailbox_element&)>(SCHEDULED("10reactivateERNS_15mailbox_elementE"));
+    original<bool (*)(void*, caf::execution_unit*)>(SCHEDULED("8activateEPNS_14execution_unitE"));
+  const auto result = call(self, unit);
+  __tsan_release(self);
+  return result;
+}
+
+// caf::scheduled_actor::mailbox_visitor::operator()(mailbox_element&): one message, which may have arrived
+// while the actor was running. The visitor's first member is the actor.
+int scheduled_visit(void** visitor, caf::mailbox_element& element) asm(
+  SCHEDULED("15mailbox_visitorclERNS_15mailbox_elementE"));
+int scheduled_visit(void** visitor, caf::mailbox_element& element) {
+  static const auto call =
+    original<int (*)(void**, caf::mailbox_element&)>(SCHEDULED("15mailbox_visitorclERNS_15mailbox_elementE"));
+  const auto self = *visitor;
   __tsan_acquire(self);
-  return call(self, element);
+  const auto result = call(visitor, element);
+  __tsan_release(self);
+  return result;
+}
+
+// caf::scheduled_actor::cleanup(error&&, execution_unit*): destroys messages that came too late to be read
+bool scheduled_cleanup(void* self, caf::error&& why, caf::execution_unit* unit) asm(
+  SCHEDULED("7cleanupEONS_5errorEPNS_14execution_unitE"));
+bool scheduled_cleanup(void* self, caf::error&& why, caf::execution_unit* unit) {
+  static const auto call = original<bool (*)(void*, caf::error&&, caf::execution_unit*)>(
+    SCHEDULED("7cleanupEONS_5errorEPNS_14execution_unitE"));
+  __tsan_acquire(self);
+  return call(self, std::move(why), unit);
 }
 
 // caf::intrusive_ptr_release(actor_control_block*)

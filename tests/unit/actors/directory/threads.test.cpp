@@ -198,14 +198,15 @@ event_sink_actor::behavior_type reader(
         if (!list.empty())
           *tokens += 1 + static_cast<std::size_t>(std::count(list.begin(), list.end(), ','));
       }
+      if (batch.getEnded()) {
+        caf::anon_send(parent, end_atom::value, static_cast<std::uint64_t>(*tokens));
+        self->quit();
+        return;
+      }
       self->send(session, letter<schema::EventCredit>::make([&](auto b) {
         b.setSubscription(batch.getSubscription());
         b.setEvents(batch.getEvents().size());
       }));
-      if (batch.getEnded()) {
-        caf::anon_send(parent, end_atom::value, static_cast<std::uint64_t>(*tokens));
-        self->quit();
-      }
     },
   };
 }
