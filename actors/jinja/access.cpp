@@ -56,7 +56,7 @@ std::optional<std::size_t> place(std::int64_t index, std::size_t size) {
 /// `object[key]` without methods; nothing where Python raises LookupError or TypeError.
 outcome<std::optional<value>> entry(heap& memory, const value& object, const value& key) {
   if (const auto* d = as_mapping(object)) {
-    const auto hash = hash_key(key);
+    const auto hash = hash_key(memory.costs(), key);
     const auto* found = hash ? d->find_hashed(*hash) : nullptr;
     return found ? std::optional(*found) : std::nullopt;
   }
@@ -246,7 +246,7 @@ outcome<attribute_path> attribute_path::parse(heap& memory, const value& path) {
     return out;
   }
   auto rest = t->bytes();
-  while (true) {
+  while (memory.costs().spend()) {
     const auto dot = rest.find('.');
     const auto part = rest.substr(0, dot);
     const bool number =
@@ -256,9 +256,10 @@ outcome<attribute_path> attribute_path::parse(heap& memory, const value& path) {
     else
       out.steps_.push_back(memory.make_text(std::string(part)));
     if (dot == std::string_view::npos)
-      return out;
+      break;
     rest.remove_prefix(dot + 1);
   }
+  return out;
 }
 
 outcome<value> attribute_path::follow(heap& memory, value object) const {

@@ -189,6 +189,7 @@ outcome<value> interpreter::format_time(const arguments& given) {
     return stop("strftime_now() needs a format");
   if (form->size() > 1000 || form->find('\0') != std::string_view::npos)
     return stop("the format of strftime_now() is too long");
+  costs_.spend(100);
   const auto seconds = std::chrono::system_clock::to_time_t(now_);
   std::tm parts{};
   gmtime_r(&seconds, &parts);

@@ -33,7 +33,10 @@ outcome<std::vector<value>> interpreter::evaluate_all(const std::vector<expressi
 }
 
 outcome<value> interpreter::kind_of(const variable& e) {
-  if (const auto* found = current_->find(e.id))
+  std::size_t looked_at = 0;
+  const auto* found = current_->find(e.id, looked_at);
+  costs_.spend(looked_at / 16);
+  if (found)
     return *found;
   if (context_[e.id])
     return *context_[e.id];
@@ -55,7 +58,7 @@ outcome<value> interpreter::kind_of(const dict_literal& e) {
   for (const auto& [key_node, value_node] : e.entries) {
     JINJA_TRY(const auto key, evaluate(*key_node));
     JINJA_TRY(const auto what, evaluate(*value_node));
-    JINJA_TRY(const auto hash, hash_key(key));
+    JINJA_TRY(const auto hash, hash_key(costs_, key));
     heap_.book(heap::entry_bytes);
     out->set(hash, key, what);
   }
@@ -177,6 +180,9 @@ outcome<arguments> interpreter::evaluate_arguments(const call_arguments& given) 
       costs_.spend();
       out.named.emplace_back(std::string(name->bytes()), what);
     }
+    if (out.named.size() > most_named_arguments)
+      return stop(errc::too_large,
+        "a call has more than " + std::to_string(most_named_arguments) + " keyword arguments");
   }
   return out;
 }

@@ -33,8 +33,8 @@ std::optional<std::string> without_underscores(std::string_view bytes) {
 enum class parse_fault { malformed, overflow };
 
 /// int(text, base).
-tl::expected<std::int64_t, parse_fault> parse_integer(std::string_view bytes, int base) {
-  bytes = strip(bytes, std::nullopt, true, true);
+tl::expected<std::int64_t, parse_fault> parse_integer(budget& costs, std::string_view bytes, int base) {
+  bytes = strip(costs, bytes, std::nullopt, true, true);
   const bool negative = bytes.starts_with('-');
   if (negative || bytes.starts_with('+'))
     bytes.remove_prefix(1);
@@ -61,8 +61,8 @@ tl::expected<std::int64_t, parse_fault> parse_integer(std::string_view bytes, in
 }
 
 /// float(text).
-std::optional<double> parse_float(std::string_view bytes) {
-  const auto plain = without_underscores(strip(bytes, std::nullopt, true, true));
+std::optional<double> parse_float(budget& costs, std::string_view bytes) {
+  const auto plain = without_underscores(strip(costs, bytes, std::nullopt, true, true));
   if (!plain || plain->empty())
     return std::nullopt;
   std::string_view rest = *plain;
@@ -107,11 +107,11 @@ outcome<value> to_integer(heap& memory, const value& input, arguments& given) {
   if (!t || base < 2 || base > 36)
     return otherwise;
   memory.costs().spend_bytes(t->bytes().size());
-  if (const auto parsed = parse_integer(t->bytes(), static_cast<int>(base)))
+  if (const auto parsed = parse_integer(memory.costs(), t->bytes(), static_cast<int>(base)))
     return *parsed;
   else if (parsed.error() == parse_fault::overflow)
     return stop("an integer does not fit into 64 bits");
-  const auto real = parse_float(t->bytes());
+  const auto real = parse_float(memory.costs(), t->bytes());
   return real && !std::isnan(*real) ? truncate(*real) : otherwise;
 }
 
@@ -124,7 +124,7 @@ outcome<value> to_float(heap& memory, const value& input, arguments& given) {
     return *number;
   if (const auto* t = as_text(input)) {
     memory.costs().spend_bytes(t->bytes().size());
-    if (const auto parsed = parse_float(t->bytes()))
+    if (const auto parsed = parse_float(memory.costs(), t->bytes()))
       return *parsed;
   }
   return otherwise;

@@ -31,14 +31,15 @@ outcome<std::vector<attribute_path>> paths_of(heap& memory, const value* attribu
     return paths;
   }
   auto rest = t->bytes();
-  while (true) {
+  while (memory.costs().spend()) {
     const auto comma = rest.find(',');
     JINJA_TRY(auto path, attribute_path::parse(memory, memory.make_text(std::string(rest.substr(0, comma)))));
     paths.push_back(std::move(path));
     if (comma == std::string_view::npos)
-      return paths;
+      break;
     rest.remove_prefix(comma + 1);
   }
+  return paths;
 }
 
 outcome<value> sort(heap& memory, const value& input, arguments& given) {
@@ -85,7 +86,7 @@ outcome<value> unique(heap& memory, const value& input, arguments& given) {
   std::vector<value> out;
   for (const auto& item : items) {
     JINJA_TRY(const auto part, path.follow(memory, item));
-    JINJA_TRY(auto key, hash_key(comparable(memory, part, p.flag(0, false))));
+    JINJA_TRY(auto key, hash_key(memory.costs(), comparable(memory, part, p.flag(0, false))));
     if (seen.insert(std::move(key)).second)
       out.push_back(item);
     JINJA_CHECK(memory.costs().check());

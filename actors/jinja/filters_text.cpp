@@ -54,7 +54,8 @@ outcome<value> trim(heap& memory, const value& input, arguments& given) {
   JINJA_TRY(const auto p, parameters::bind("trim", given, {"chars"}));
   JINJA_TRY(const auto characters, p.string(0));
   const auto t = soft_text(memory, input);
-  return memory.make_text(std::string(strip(t->bytes(), characters, true, true)), t->is_safe());
+  return memory.make_text(
+    std::string(strip(memory.costs(), t->bytes(), characters, true, true)), t->is_safe());
 }
 
 outcome<value> replace(heap& memory, const value& input, arguments& given) {
@@ -118,7 +119,7 @@ outcome<value> escape(heap& memory, const value& input, arguments& given) {
   if (t->is_safe())
     return value(t);
   // Every character becomes at most five.
-  if (!memory.costs().has_room(5 * t->bytes().size()))
+  if (!memory.costs().has_room(5 * t->bytes().size()) || !memory.costs().spend_bytes(4 * t->bytes().size()))
     return value(none{});
   return memory.make_text(escape_html(t->bytes()), true);
 }
@@ -126,7 +127,7 @@ outcome<value> escape(heap& memory, const value& input, arguments& given) {
 outcome<value> force_escape(heap& memory, const value& input, arguments& given) {
   JINJA_CHECK(parameters::bind("forceescape", given, {}));
   const auto t = soft_text(memory, input);
-  if (!memory.costs().has_room(5 * t->bytes().size()))
+  if (!memory.costs().has_room(5 * t->bytes().size()) || !memory.costs().spend_bytes(4 * t->bytes().size()))
     return value(none{});
   return memory.make_text(escape_html(t->bytes()), true);
 }
@@ -182,7 +183,7 @@ outcome<value> to_json_filter(heap& memory, const value& input, arguments& given
 outcome<value> word_count(heap& memory, const value& input, arguments& given) {
   JINJA_CHECK(parameters::bind("wordcount", given, {}));
   const auto t = soft_text(memory, input);
-  memory.costs().spend_bytes(t->bytes().size());
+  memory.costs().spend_bytes(8 * t->bytes().size());
   std::int64_t words = 0;
   bool within = false;
   for (auto rest = t->bytes(); !rest.empty(); rest.remove_prefix(utf8::first(rest).size)) {

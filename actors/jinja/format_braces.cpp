@@ -112,6 +112,7 @@ class brace_formatter {
   /// @param depth specifications may hold fields, their fields may not
   outcome<void> run(text_builder& out, std::string_view form, int depth) {
     while (!form.empty()) {
+      memory_.costs().spend();
       JINJA_CHECK(memory_.costs().check());
       const auto at = form.find_first_of("{}");
       out.append(form.substr(0, at));

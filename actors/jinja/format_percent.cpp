@@ -32,6 +32,7 @@ class percent_formatter {
         break;
       rest_.remove_prefix(at + 1);
       JINJA_CHECK(field());
+      memory_.costs().spend();
       JINJA_CHECK(memory_.costs().check());
     }
     const auto* sequence = as_list(right_);

@@ -16,11 +16,13 @@ void scope::set(symbol id, value what) {
   variables.emplace_back(id, std::move(what));
 }
 
-const value* scope::find(symbol id) const {
-  for (const auto* level = this; level; level = level->parent)
+const value* scope::find(symbol id, std::size_t& looked_at) const {
+  for (const auto* level = this; level; level = level->parent) {
+    looked_at += level->variables.size();
     for (const auto& [known, held] : level->variables)
       if (known == id)
         return &held;
+  }
   return nullptr;
 }
 
@@ -189,6 +191,7 @@ outcome<interpreter::flow> interpreter::run_iterations(
 
 outcome<void> interpreter::assign(const target& to, const value& what) {
   if (!to.is_tuple) {
+    costs_.spend(current_->variables.size() / 16);
     current_->set(to.id, what);
     return {};
   }

@@ -16,7 +16,8 @@ struct scope {
   bool captured = false; ///< a macro refers to it, so it stays
 
   void set(symbol id, value what);
-  const value* find(symbol id) const;
+  /// Here or further out. @param looked_at grows by the variables that were looked at
+  const value* find(symbol id, std::size_t& looked_at) const;
 };
 
 /// Walks one template once. Names are looked up where they stand, then outwards to the place where the macro

@@ -201,6 +201,7 @@ class writer {
   void write_string(std::string_view bytes) {
     constexpr std::string_view named = "\"\\\n\r\t\b\f";
     constexpr std::string_view letters = "\"\\nrtbf";
+    memory_.costs().spend_bytes(4 * bytes.size());
     out_.append("\"");
     std::size_t plain = 0; // where the bytes begin that need no escape
     for (std::size_t at = 0; at < bytes.size() && !memory_.costs().used_up();) {

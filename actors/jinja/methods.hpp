@@ -29,9 +29,14 @@ outcome<value> format_braces(heap& memory, const text& form, const arguments& gi
 /// str.splitlines() without line ends.
 std::vector<std::string_view> split_lines(std::string_view bytes, bool keep_ends = false);
 
+/// Where `part` first stands in `whole`, in linear time whatever the two are; npos if nowhere.
+std::size_t find_bytes(std::string_view whole, std::string_view part);
+/// Where it last stands. Pays for the product of the lengths, which is what the worst case takes.
+std::size_t find_last_bytes(budget& costs, std::string_view whole, std::string_view part);
+
 /// str.strip() and its halves: without white space, or without the characters of a set.
 std::string_view strip(
-  std::string_view bytes, std::optional<std::string_view> characters, bool left, bool right);
+  budget& costs, std::string_view bytes, std::optional<std::string_view> characters, bool left, bool right);
 
 /// str.replace(); a negative count is all.
 std::string replace_all(

@@ -115,9 +115,9 @@ dict& mapping(const value& self) {
   return *as_dict(self);
 }
 
-outcome<value> dict_get(heap&, const value& self, arguments& given) {
+outcome<value> dict_get(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto p, parameters::bind("get", given, {"/key", "/default"}, 1));
-  JINJA_TRY(const auto hash, hash_key(*p[0]));
+  JINJA_TRY(const auto hash, hash_key(memory.costs(), *p[0]));
   if (const auto* found = mapping(self).find_hashed(hash))
     return *found;
   return p[1] ? *p[1] : value(none{});
@@ -142,10 +142,10 @@ outcome<value> dict_view(heap& memory, const value& self, arguments& given) {
 
 outcome<value> dict_pop(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto p, parameters::bind("pop", given, {"/key", "/default"}, 1));
-  JINJA_TRY(const auto hash, hash_key(*p[0]));
+  JINJA_TRY(const auto hash, hash_key(memory.costs(), *p[0]));
   if (const auto* found = mapping(self).find_hashed(hash)) {
     auto out = *found;
-    memory.costs().spend(mapping(self).entries.size() / 4);
+    memory.costs().spend(mapping(self).entries.size()); // places of all later entries move
     mapping(self).erase(hash);
     return out;
   }
@@ -156,7 +156,7 @@ outcome<value> dict_pop(heap& memory, const value& self, arguments& given) {
 
 outcome<value> dict_setdefault(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto p, parameters::bind("setdefault", given, {"/key", "/default"}, 1));
-  JINJA_TRY(const auto hash, hash_key(*p[0]));
+  JINJA_TRY(const auto hash, hash_key(memory.costs(), *p[0]));
   if (const auto* found = mapping(self).find_hashed(hash))
     return *found;
   const auto what = p[1] ? *p[1] : value(none{});
@@ -197,8 +197,8 @@ outcome<value> dict_popitem(heap& memory, const value& self, arguments& given) {
   if (entries.empty())
     return stop("popitem() finds an empty dictionary");
   const auto [key, what] = entries.back();
-  JINJA_TRY(const auto hash, hash_key(key));
-  memory.costs().spend(entries.size() / 4);
+  JINJA_TRY(const auto hash, hash_key(memory.costs(), key));
+  memory.costs().spend(entries.size());
   mapping(self).erase(hash);
   return memory.make_list({key, what}, list::sort::tuple);
 }
@@ -222,7 +222,7 @@ outcome<value> loop_changed(heap& memory, const value& self, arguments& given) {
 
 outcome<void> update_dict(heap& memory, dict& target, const value& other) {
   const auto put = [&](const value& key, const value& what) -> outcome<void> {
-    JINJA_TRY(const auto hash, hash_key(key));
+    JINJA_TRY(const auto hash, hash_key(memory.costs(), key));
     memory.book(heap::entry_bytes);
     memory.costs().spend();
     target.set(hash, key, what);

@@ -34,7 +34,7 @@ template <bool (*Test)(char32_t)>
 outcome<value> all_characters(heap& memory, const value& self, arguments& given) {
   JINJA_CHECK(parameters::bind("str method", given, {}));
   auto rest = self_text(self).bytes();
-  memory.costs().spend_bytes(rest.size());
+  memory.costs().spend_bytes(8 * rest.size());
   bool all = !rest.empty();
   for (; all && !rest.empty(); rest.remove_prefix(utf8::first(rest).size))
     all = Test(utf8::first(rest).code);
@@ -50,7 +50,7 @@ template <bool (*Is)(char32_t), bool (*IsOther)(char32_t)>
 outcome<value> all_cased(heap& memory, const value& self, arguments& given) {
   JINJA_CHECK(parameters::bind("str method", given, {}));
   auto rest = self_text(self).bytes();
-  memory.costs().spend_bytes(rest.size());
+  memory.costs().spend_bytes(8 * rest.size());
   bool some = false;
   for (; !rest.empty(); rest.remove_prefix(utf8::first(rest).size)) {
     const auto code = utf8::first(rest).code;
@@ -65,7 +65,8 @@ template <bool Left, bool Right>
 outcome<value> stripped(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto p, parameters::bind("strip", given, {"/chars"}));
   JINJA_TRY(const auto characters, p.string(0));
-  return made(memory, self, std::string(strip(self_text(self).bytes(), characters, Left, Right)));
+  return made(
+    memory, self, std::string(strip(memory.costs(), self_text(self).bytes(), characters, Left, Right)));
 }
 
 /// The part of a string that `start` and `end` arguments choose, with the index of its first character.
@@ -75,7 +76,8 @@ struct window {
   bool inside = true; ///< start is not behind the end of the string
 };
 
-outcome<window> window_of(const text& t, const parameters& p, std::size_t start_at) {
+outcome<window> window_of(budget& costs, const text& t, const parameters& p, std::size_t start_at) {
+  costs.spend_bytes(t.is_ascii() ? 0 : 2 * t.bytes().size());
   const auto n = static_cast<std::int64_t>(t.length());
   const auto bound = [&](std::size_t i, std::int64_t otherwise) -> outcome<std::int64_t> {
     if (!p[i] || is_none(*p[i]))
@@ -97,12 +99,13 @@ template <bool Ends>
 outcome<value> has_affix(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(
     const auto p, parameters::bind(Ends ? "endswith" : "startswith", given, {"/affix", "/start", "/end"}, 1));
-  JINJA_TRY(const auto where, window_of(self_text(self), p, 1));
+  JINJA_TRY(const auto where, window_of(memory.costs(), self_text(self), p, 1));
   const auto matches = [&](const value& affix) -> outcome<bool> {
     const auto* t = as_text(affix);
     if (!t)
       return is_undefined(affix) ? outcome<bool>(undefined_fault(affix))
                                  : stop("a prefix or suffix is a string");
+    memory.costs().spend_bytes(std::min(t->bytes().size(), where.bytes.size()));
     return where.inside && (Ends ? where.bytes.ends_with(t->bytes()) : where.bytes.starts_with(t->bytes()));
   };
   const auto* several = as_list(*p[0]);
@@ -127,11 +130,11 @@ outcome<value> found_at(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto part, p.string(0));
   if (!part)
     return stop("find() needs a string");
-  JINJA_TRY(const auto where, window_of(self_text(self), p, 1));
+  JINJA_TRY(const auto where, window_of(memory.costs(), self_text(self), p, 1));
   memory.costs().spend_bytes(where.bytes.size());
   const auto at = !where.inside ? std::string_view::npos
-                  : Last        ? where.bytes.rfind(*part)
-                                : where.bytes.find(*part);
+                  : Last        ? find_last_bytes(memory.costs(), where.bytes, *part)
+                                : find_bytes(where.bytes, *part);
   if (at != std::string_view::npos)
     return count_value(where.first + utf8::length(where.bytes.substr(0, at)));
   if (How == search::index)
@@ -144,16 +147,18 @@ outcome<value> count(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto part, p.string(0));
   if (!part)
     return stop("count() needs a string");
-  JINJA_TRY(const auto where, window_of(self_text(self), p, 1));
+  JINJA_TRY(const auto where, window_of(memory.costs(), self_text(self), p, 1));
   memory.costs().spend_bytes(where.bytes.size());
   if (!where.inside)
     return std::int64_t{0};
   if (part->empty())
     return count_value(utf8::length(where.bytes) + 1);
   std::int64_t n = 0;
-  for (auto at = where.bytes.find(*part); at != std::string_view::npos;
-       at = where.bytes.find(*part, at + part->size()))
+  auto rest = where.bytes;
+  for (auto at = find_bytes(rest, *part); at != std::string_view::npos; at = find_bytes(rest, *part)) {
+    rest.remove_prefix(at + part->size());
     ++n;
+  }
   return n;
 }
 
@@ -207,7 +212,7 @@ outcome<value> partition(heap& memory, const value& self, arguments& given) {
   if (!separator || separator->empty())
     return stop("partition() needs a separator that is not empty");
   const auto bytes = self_text(self).bytes();
-  const auto at = Last ? bytes.rfind(*separator) : bytes.find(*separator);
+  const auto at = Last ? find_last_bytes(memory.costs(), bytes, *separator) : find_bytes(bytes, *separator);
   std::array<std::string_view, 3> parts{Last ? "" : bytes, "", Last ? bytes : ""};
   if (at != std::string_view::npos)
     parts = {bytes.substr(0, at), *separator, bytes.substr(at + separator->size())};
@@ -264,7 +269,7 @@ outcome<value> split(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto separator, p.string(0));
   JINJA_TRY(const auto most, p.integer(1, -1));
   auto rest = self_text(self).bytes();
-  memory.costs().spend_bytes(rest.size());
+  memory.costs().spend_bytes((separator ? 1 : 8) * rest.size());
   std::vector<value> fields;
   const auto more = [&] {
     return (most < 0 || static_cast<std::int64_t>(fields.size()) < most) && memory.costs().spend();
@@ -272,16 +277,16 @@ outcome<value> split(heap& memory, const value& self, arguments& given) {
   if (separator) {
     if (separator->empty())
       return stop("split() needs a separator that is not empty");
-    for (auto at = rest.find(*separator); at != std::string_view::npos && more();
-         at = rest.find(*separator)) {
+    for (auto at = find_bytes(rest, *separator); at != std::string_view::npos && more();
+         at = find_bytes(rest, *separator)) {
       fields.push_back(made(memory, self, std::string(rest.substr(0, at))));
       rest.remove_prefix(at + separator->size());
     }
     fields.push_back(made(memory, self, std::string(rest)));
     return memory.make_list(std::move(fields));
   }
-  for (rest = strip(rest, std::nullopt, true, false); !rest.empty();
-       rest = strip(rest, std::nullopt, true, false)) {
+  for (rest = strip(memory.costs(), rest, std::nullopt, true, false); !rest.empty();
+       rest = strip(memory.costs(), rest, std::nullopt, true, false)) {
     if (!more()) {
       // What is left stays as it is, white space at its end too.
       fields.push_back(made(memory, self, std::string(rest)));
@@ -301,7 +306,7 @@ outcome<value> split_right(heap& memory, const value& self, arguments& given) {
   JINJA_TRY(const auto separator, p.string(0));
   JINJA_TRY(const auto most, p.integer(1, -1));
   auto rest = self_text(self).bytes();
-  memory.costs().spend_bytes(rest.size());
+  memory.costs().spend_bytes((separator ? 1 : 8) * rest.size());
   std::vector<value> fields;
   const auto more = [&] {
     return (most < 0 || static_cast<std::int64_t>(fields.size()) < most) && memory.costs().spend();
@@ -309,15 +314,15 @@ outcome<value> split_right(heap& memory, const value& self, arguments& given) {
   if (separator) {
     if (separator->empty())
       return stop("rsplit() needs a separator that is not empty");
-    for (auto at = rest.rfind(*separator); at != std::string_view::npos && more();
-         at = rest.rfind(*separator)) {
+    for (auto at = find_last_bytes(memory.costs(), rest, *separator); at != std::string_view::npos && more();
+         at = find_last_bytes(memory.costs(), rest, *separator)) {
       fields.push_back(made(memory, self, std::string(rest.substr(at + separator->size()))));
       rest = rest.substr(0, at);
     }
     fields.push_back(made(memory, self, std::string(rest)));
   } else {
-    for (rest = strip(rest, std::nullopt, false, true); !rest.empty();
-         rest = strip(rest, std::nullopt, false, true)) {
+    for (rest = strip(memory.costs(), rest, std::nullopt, false, true); !rest.empty();
+         rest = strip(memory.costs(), rest, std::nullopt, false, true)) {
       if (!more()) {
         fields.push_back(made(memory, self, std::string(rest)));
         break;

@@ -1,5 +1,6 @@
 #include "actors/jinja/operators.hpp"
 
+#include "actors/jinja/methods.hpp"
 #include "actors/jinja/printing.hpp"
 #include "actors/text/utf8.hpp"
 
@@ -24,7 +25,7 @@ bool equal_entries(budget& costs, const dict& left, const dict& right, int depth
   if (left.entries.size() != right.entries.size())
     return false;
   for (const auto& [key, what] : left.entries) {
-    const auto hash = hash_key(key);
+    const auto hash = hash_key(costs, key);
     const auto* other = hash ? right.find_hashed(*hash) : nullptr;
     if (!other || !equal_at(costs, what, *other, depth + 1))
       return false;
@@ -155,10 +156,10 @@ outcome<bool> contains(heap& memory, const value& container, const value& item) 
     if (!part)
       return stop("'in <string>' requires a string, not '" + std::string(type_name(item)) + "'");
     memory.costs().spend_bytes(whole->bytes().size());
-    return whole->bytes().find(part->bytes()) != std::string_view::npos;
+    return find_bytes(whole->bytes(), part->bytes()) != std::string_view::npos;
   }
   if (const auto* mapping = as_mapping(container)) {
-    JINJA_TRY(const auto hash, hash_key(item));
+    JINJA_TRY(const auto hash, hash_key(memory.costs(), item));
     return mapping->find_hashed(hash) != nullptr;
   }
   if (auto* items = as_list(container)) {

@@ -417,6 +417,9 @@ outcome<call_arguments> parser::arguments_of_call(int& height) {
     }
     if (!in_order)
       return syntax("invalid syntax for function call expression");
+    if (out.named.size() > most_named_arguments)
+      return stop(errc::too_large,
+        "a call has more than " + std::to_string(most_named_arguments) + " keyword arguments", here().line);
   }
   JINJA_CHECK(expect(")"));
   return out;

@@ -217,6 +217,9 @@ outcome<void> parser::signature(macro_definition& macro) {
       if (other.first == id)
         return syntax("a macro has two parameters of the same name");
     macro.parameters.emplace_back(id, std::move(name));
+    if (macro.parameters.size() > most_named_arguments)
+      return stop(errc::too_large,
+        "a macro has more than " + std::to_string(most_named_arguments) + " parameters", here().line);
     if (skip("=")) {
       JINJA_TRY(auto otherwise, expression_at());
       macro.defaults.push_back(std::move(otherwise.node));

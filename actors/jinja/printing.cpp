@@ -14,6 +14,7 @@ namespace {
 void print_text_repr(text_builder& out, std::string_view bytes) {
   const bool has_single = bytes.find('\'') != std::string_view::npos;
   const bool has_double = bytes.find('"') != std::string_view::npos;
+  out.costs().spend_bytes(16 * bytes.size());
   const char quote = has_single && !has_double ? '"' : '\'';
   out.append(1, quote);
   while (!bytes.empty() && !out.costs().used_up()) {

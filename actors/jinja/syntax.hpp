@@ -204,6 +204,9 @@ inline constexpr symbol varargs = 2;
 inline constexpr symbol kwargs = 3;
 } // namespace known
 
+/// What a call or a macro may have; finding a parameter takes time in proportion.
+inline constexpr std::size_t most_named_arguments = 256;
+
 struct syntax_tree {
   block body;
   std::vector<std::unique_ptr<const std::string>> names; ///< by symbol

@@ -6,6 +6,7 @@
 #include "actors/text/utf8.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace godwit::jinja {
 
@@ -46,16 +47,41 @@ std::vector<std::string_view> split_lines(std::string_view bytes, bool keep_ends
   return lines;
 }
 
+std::size_t find_bytes(std::string_view whole, std::string_view part) {
+  if (part.empty())
+    return 0;
+  if (whole.empty())
+    return std::string_view::npos;
+  const void* found = memmem(whole.data(), whole.size(), part.data(), part.size());
+  return found ? static_cast<std::size_t>(static_cast<const char*>(found) - whole.data())
+               : std::string_view::npos;
+}
+
+std::size_t find_last_bytes(budget& costs, std::string_view whole, std::string_view part) {
+  const auto steps = whole.size() / 64 + 1;
+  if (!costs.spend(steps * std::min(part.size() + 1, whole.size() + 1)))
+    return std::string_view::npos;
+  return whole.rfind(part);
+}
+
 std::string_view strip(
-  std::string_view bytes, std::optional<std::string_view> characters, bool left, bool right) {
+  budget& costs, std::string_view bytes, std::optional<std::string_view> characters, bool left, bool right) {
+  // The set in order, so that a long one costs little for each character.
+  std::u32string set;
+  for (auto rest = characters.value_or(""); !rest.empty(); rest.remove_prefix(utf8::first(rest).size))
+    set.push_back(utf8::first(rest).code);
+  std::ranges::sort(set);
+  costs.spend(set.size() / 2);
   const auto goes = [&](std::string_view one) {
-    return characters ? characters->find(one) != std::string_view::npos
-                      : letters::is_space(utf8::first(one).code);
+    const auto code = utf8::first(one).code;
+    return characters ? std::ranges::binary_search(set, code) : letters::is_space(code);
   };
+  const auto whole = bytes.size();
   while (left && !bytes.empty() && goes(bytes.substr(0, utf8::first(bytes).size)))
     bytes.remove_prefix(utf8::first(bytes).size);
   while (right && !bytes.empty() && goes(bytes.substr(last_start(bytes))))
     bytes = bytes.substr(0, last_start(bytes));
+  costs.spend_bytes(8 * (whole - bytes.size()));
   return bytes;
 }
 
@@ -76,7 +102,8 @@ std::string replace_all(
       bytes.remove_prefix(size);
     }
   } else {
-    for (auto at = bytes.find(old); at != std::string_view::npos && more(); at = bytes.find(old), ++done) {
+    for (auto at = find_bytes(bytes, old); at != std::string_view::npos && more();
+         at = find_bytes(bytes, old), ++done) {
       out.append(bytes.substr(0, at));
       out.append(with);
       bytes.remove_prefix(at + old.size());

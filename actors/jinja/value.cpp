@@ -63,9 +63,11 @@ outcome<bool> loop_state::reach(std::size_t count) {
   return items.size() >= count;
 }
 
-outcome<std::string> hash_key(const value& key, int depth) {
-  if (const auto* t = as_text(key))
+outcome<std::string> hash_key(budget& costs, const value& key, int depth) {
+  if (const auto* t = as_text(key)) {
+    costs.spend_bytes(t->bytes().size());
     return "s" + std::string(t->bytes());
+  }
   if (const auto integer = as_integer(key))
     return "i" + std::to_string(*integer);
   if (const auto* number = std::get_if<double>(&key)) {
@@ -85,7 +87,9 @@ outcome<std::string> hash_key(const value& key, int depth) {
       return stop("a key is nested too deeply");
     std::string hash = "t";
     for (const auto& item : items->items) {
-      JINJA_TRY(const auto part, hash_key(item, depth + 1));
+      JINJA_TRY(const auto part, hash_key(costs, item, depth + 1));
+      if (!costs.spend() || !costs.spend_bytes(part.size()) || !costs.has_room(hash.size()))
+        return costs.check().map([] { return std::string(); });
       hash += std::to_string(part.size()) + ":" + part;
     }
     return hash;

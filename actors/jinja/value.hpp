@@ -129,7 +129,7 @@ struct loop_state {
 
 /// Identifies a key of a dict: equal for keys that Python takes for equal (1, 1.0 and True).
 /// @returns a fault for lists and dicts, which cannot be keys
-outcome<std::string> hash_key(const value& key, int depth = 0);
+outcome<std::string> hash_key(budget& costs, const value& key, int depth = 0);
 
 /// Owns all values of one rendering and books their memory.
 class heap {

@@ -59,6 +59,37 @@ TEST_CASE("endless work is ended by the steps") {
   CHECK(refused("{{ range(100001) }}").code == errc::too_large);
 }
 
+TEST_CASE("work that hides in one function is counted too") {
+  // Without a price for it, each of these takes minutes: a search, a walk or a copy of a long value in a
+  // loop.
+  const std::string many = "{% for i in range(99999) %}{% set y = ", end = " %}{% endfor %}";
+  for (const std::string work :
+    {"x.find(z)", "x.rfind(z)", "x.count(z)", "x.split(z)", "x.rsplit(z)", "x.replace(z, '')", "x|trim",
+      "x.strip(z)", "x|upper", "x.isalpha()", "x|tojson", "[x]|string", "x|e", "x[1:]", "x[-1]",
+      "x.endswith(x)", "{x: 1}[x]", "l|sort", "l|unique|list", "-1 in l", "l|join", "l == m"}) {
+    const auto out =
+      refused("{% set x = 'é' * 100000 %}{% set z = 'é' * 50000 ~ 'b' %}{% set l = range(999)|list %}"
+              "{% set m = range(999)|list %}"
+                + many + work + end,
+        {.source = 1 << 20,
+          .output = 1 << 20,
+          .memory = 1 << 26,
+          .steps = 100'000,
+          .nesting = 100,
+          .recursion = 400});
+    INFO(work);
+    CHECK(out.code == errc::too_large);
+  }
+  std::string variables;
+  for (int i = 0; i < 20'000; ++i)
+    variables += "{% set v" + std::to_string(i) + " = 1 %}";
+  CHECK(refused(variables + many + "v19999" + end, small).code == errc::too_large);
+  std::string parameters = "{% macro m(a0";
+  for (int i = 1; i < 300; ++i)
+    parameters += ", a" + std::to_string(i);
+  CHECK(refused(parameters + ") %}{% endmacro %}").code == errc::too_large);
+}
+
 TEST_CASE("values that grow are ended by the memory") {
   for (const char* source :
     {"{{ 'a' * 1000000000000 }}", "{{ [0] * 1000000000000 }}", "{{ '%1000000000d' % 1 }}",
