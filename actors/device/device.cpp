@@ -44,11 +44,17 @@ void run_step(self_pointer self) {
   const auto outcome = state.device->run();
   send_insertions(self);
   const auto mail = pack(outcome.result);
-  // Decode first: its answer carries most rows.
-  if (outcome.told[static_cast<std::size_t>(step_role::decode)])
-    self->send(state.decode, mail);
-  if (outcome.told[static_cast<std::size_t>(step_role::prefill)])
-    self->send(state.prefill, mail);
+  const auto tell = [&] {
+    // Decode first: its answer carries most rows.
+    if (outcome.told[static_cast<std::size_t>(step_role::decode)])
+      self->send(state.decode, mail);
+    if (outcome.told[static_cast<std::size_t>(step_role::prefill)])
+      self->send(state.prefill, mail);
+  };
+  if (state.roles)
+    state.roles->run(self, tell);
+  else
+    tell();
 }
 
 /// Does whatever can be done now. One step at most: closes and answers are in the mailbox behind it.
@@ -114,10 +120,16 @@ device_behaviour::behavior_type device(self_pointer self, std::shared_ptr<model>
     std::move(model), std::move(pool), options.limits, options.stall, counters);
   state.counters = std::move(counters);
   state.cache = cache;
+  if (options.same_thread)
+    state.roles = std::make_unique<same_thread>(self->system());
   return {
     [self](join_atom, const step_client_actor& prefill, const step_client_actor& decode) {
       self->state.prefill = prefill;
       self->state.decode = decode;
+      if (self->state.roles) {
+        self->state.roles->choose(prefill);
+        self->state.roles->choose(decode);
+      }
     },
     [self](const letter<schema::StepSubmission>& mail) {
       self->state.device->submit(unpack(mail.read()));

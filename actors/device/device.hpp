@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/device/device_state.hpp"
+#include "actors/device/same_thread.hpp"
 #include "actors/device/status_letter.hpp"
 #include "messages/catalogue.hpp"
 
@@ -14,6 +15,7 @@ namespace godwit {
 struct device_options {
   step_limits limits;
   std::chrono::milliseconds stall{2000}; ///< a paused stream may lose its pages to any other after so long
+  bool same_thread = false;              ///< prefill and decode answer a step's result on the device's thread
 };
 
 /// The device with its own timer.
@@ -26,6 +28,7 @@ struct device_actor_state {
   cache_actor cache;
   step_client_actor prefill;
   step_client_actor decode;
+  std::unique_ptr<same_thread> roles; ///< where they answer; null: on the scheduler
   drain_waiters drain;
   bool timer = false; ///< a tick is on its way
   std::uint64_t steps_at_tick = 0;

@@ -25,6 +25,7 @@ device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model
   wants.limits.chunk = options.chunk;
   wants.limits.rows = model->max_rows();
   wants.stall = options.stall;
+  wants.same_thread = options.detached;
   if (options.detached)
     return system.spawn<caf::detached>(device, model, pool, cache, wants, counters);
   return system.spawn(device, model, pool, cache, wants, counters);
