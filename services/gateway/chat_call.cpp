@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace godwit {
 
@@ -72,6 +73,7 @@ void chat_call::start() {
     return stop();
   // The exchange must not own the actor, which owns it.
   call_.exchange().on_leave(teller(self, left_atom::value));
+  last_tick_ = self_->clock().now();
   self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
 
   const auto& model = call_.config().model;
@@ -200,8 +202,10 @@ void chat_call::left() {
 
 void chat_call::tick() {
   const auto& options = call_.config().options;
-  const auto passed = interval(options);
-  self_->delayed_send(self_, passed, tick_atom::value);
+  const auto now = self_->clock().now();
+  const auto passed =
+    std::chrono::duration_cast<std::chrono::milliseconds>(now - std::exchange(last_tick_, now));
+  self_->delayed_send(self_, interval(options), tick_atom::value);
   if (!writer_)
     return;
   // A client that does not read holds the tokens up itself; the server's own time-out is for that.

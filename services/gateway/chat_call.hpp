@@ -7,6 +7,8 @@
 #include "services/gateway/call.hpp"
 #include "services/gateway/stream_writer.hpp"
 
+#include <caf/actor_clock.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -41,7 +43,7 @@ class chat_call {
   void tick();
   void stop();
 
-  /// How often tick() comes.
+  /// How often tick() should come; under load it comes later.
   static std::chrono::milliseconds interval(const gateway_options& options);
 
  private:
@@ -63,6 +65,7 @@ class chat_call {
   std::optional<stream_writer> writer_;
   bool failed_ = false;
   std::chrono::milliseconds quiet_{0}; ///< since the last batch
+  caf::actor_clock::time_point last_tick_;
 };
 
 /// Starts the actor of one chat completion.

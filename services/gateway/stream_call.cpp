@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace godwit {
 
@@ -64,6 +65,7 @@ void stream_call::start() {
     return stop();
   // The exchange must not own the actor, which owns it.
   call_.exchange().on_leave(teller(self, left_atom::value));
+  last_tick_ = self_->clock().now();
   self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
   writer_.emplace(call_.exchange(), 1,
     [self = stream_actor(self_)](bool there) { caf::anon_send(self, written_atom::value, there); });
@@ -166,8 +168,10 @@ void stream_call::left() {
 
 void stream_call::tick() {
   const auto& options = call_.config().options;
-  const auto passed = interval(options);
-  self_->delayed_send(self_, passed, tick_atom::value);
+  const auto now = self_->clock().now();
+  const auto passed =
+    std::chrono::duration_cast<std::chrono::milliseconds>(now - std::exchange(last_tick_, now));
+  self_->delayed_send(self_, interval(options), tick_atom::value);
   if (call_.context().draining && writer_->begun() && !events_.turn_running() && !writer_->closing()) {
     unsubscribe(false);
     return fail(leaving());

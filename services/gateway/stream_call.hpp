@@ -6,6 +6,8 @@
 #include "services/gateway/call.hpp"
 #include "services/gateway/stream_writer.hpp"
 
+#include <caf/actor_clock.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -54,7 +56,7 @@ class stream_call {
   /// An actor has ended, perhaps the session's.
   void down(const caf::actor_addr& source);
 
-  /// How often tick() comes.
+  /// How often tick() should come; under load it comes later.
   static std::chrono::milliseconds interval(const gateway_options& options);
 
  private:
@@ -76,6 +78,7 @@ class stream_call {
   std::uint32_t turn_ = 0; ///< of the posted message; 0 is all turns
   std::optional<std::uint64_t> subscription_;
   std::optional<stream_writer> writer_;
+  caf::actor_clock::time_point last_tick_;
   unsigned attempts_ = 0; ///< to find the session again, without an event between them
 };
 
