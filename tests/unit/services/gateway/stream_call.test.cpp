@@ -122,6 +122,13 @@ TEST_CASE_METHOD(fixture, "a quiet stream sends a comment within 15 seconds, a s
   CHECK(slow->waiting.size() == 1);
 }
 
+TEST_CASE_METHOD(fixture, "a late timer does not make a heartbeat later") {
+  const auto view = ask("GET", events_path);
+  scheduler_.advance_time(std::chrono::seconds(10));
+  run();
+  CHECK(view->bytes == preamble + ": alive\n\n");
+}
+
 TEST_CASE_METHOD(fixture, "a client that leaves is unsubscribed, and the session decides about its turn") {
   const auto view = ask("POST", messages_path, R"({"content":"Hi","stream":true,"on_disconnect":"cancel"})");
   CHECK(world_->posted.at(0).read().getCancelOnDisconnect());
