@@ -177,8 +177,6 @@ const std::vector<setting>& settings() {
       godwit::number<&config::max_queue, 1, 65'536>},
     {"commit_tokens", number, "tokens of a turn that one journal record may hold",
       godwit::number<&config::commit_tokens, 1, 4096>},
-    {"commit_ms", number, "milliseconds that a token waits for others to be committed with",
-      godwit::number<&config::commit_delay, 0, 1000>},
     {"journal_deadline_s", number, "seconds that a call of the journal may take",
       godwit::number<&config::journal_deadline, 1, 600>},
     {"journal_queue_bytes", number, "records that may wait for the disk, in bytes",
