@@ -180,7 +180,7 @@ weight_format packed_part::format_for(gguf::tensor_type type) {
   case tensor_type::q6_k:
     return weight_format::q8_half;
   }
-  GODWIT_CHECK(!"a tensor type that the file reader lets through");
+  GODWIT_CHECK(false && "a tensor type that the file reader lets through");
   return weight_format::f32;
 }
 
