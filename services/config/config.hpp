@@ -54,7 +54,7 @@ struct config {
   std::uint32_t max_queue = 256;    ///< requests that may wait for their turn
 
   // Journal.
-  std::uint32_t commit_tokens = 16; ///< at most so many tokens of a turn in one record
+  std::uint32_t commit_tokens = 16;          ///< at most so many tokens of a turn in one record
   std::chrono::seconds journal_deadline{10}; ///< for a call of the journal
   /// At start, go on from what stands before damage in the middle of the embedded journal's log.
   bool cut_damaged_journal = false;
