@@ -69,7 +69,8 @@ void read_length(field_reader& fields, sampling_choice& sampling) {
 
 } // namespace
 
-result<chat_request> parse_chat_request(std::string_view body, token_id vocabulary) {
+result<chat_request> parse_chat_request(
+  std::string_view body, token_id vocabulary, const sampling_settings& unnamed) {
   const auto document = parse_json_document(body);
   if (!document)
     return fail(document);
@@ -80,7 +81,7 @@ result<chat_request> parse_chat_request(std::string_view body, token_id vocabula
   fields.require("model");
   out.model = fields.text("model", 256).value_or("");
   out.messages = read_messages(fields, found);
-  out.sampling = read_sampling(fields, vocabulary);
+  out.sampling = read_sampling(fields, vocabulary, unnamed);
   read_length(fields, out.sampling);
   out.choices = static_cast<std::uint32_t>(fields.integer("n", 1, max_choices).value_or(1));
   read_log_probabilities(fields, out.sampling.settings);

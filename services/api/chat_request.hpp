@@ -26,7 +26,9 @@ struct chat_request {
 /// `prompt_cache_key`, `prompt_cache_retention`, `metadata`, `store: false`, `service_tier` auto or default,
 /// `response_format` text, `modalities` of text alone, `stream_options.include_obfuscation: false`.
 /// @param vocabulary number of the model's tokens
-result<chat_request> parse_chat_request(std::string_view body, token_id vocabulary);
+/// @param unnamed how tokens are chosen where the body does not say
+result<chat_request> parse_chat_request(
+  std::string_view body, token_id vocabulary, const sampling_settings& unnamed);
 
 /// Most answers to one prompt.
 constexpr std::int64_t max_choices = 16;

@@ -68,9 +68,9 @@ float or_default(std::optional<double> given, float otherwise) {
 
 } // namespace
 
-sampling_choice read_sampling(field_reader& fields, token_id vocabulary) {
+sampling_choice read_sampling(field_reader& fields, token_id vocabulary, const sampling_settings& unnamed) {
   constexpr auto most = std::int64_t{std::numeric_limits<std::int32_t>::max()};
-  sampling_choice out;
+  sampling_choice out{.settings = unnamed, .stop = {}};
   auto& settings = out.settings;
   settings.temperature = or_default(fields.number("temperature", {0, 2}), settings.temperature);
   settings.top_p = or_default(fields.number("top_p", {0, 1, true}), settings.top_p);

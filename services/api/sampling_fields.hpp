@@ -22,7 +22,8 @@ struct sampling_choice {
 /// Reads temperature, top_p, top_k, min_p, repeat_penalty, frequency_penalty, presence_penalty, seed,
 /// logit_bias, max_tokens and stop.
 /// @param vocabulary number of tokens; logit_bias names ids below it
-sampling_choice read_sampling(field_reader& fields, token_id vocabulary);
+/// @param unnamed what holds for the fields that are not there
+sampling_choice read_sampling(field_reader& fields, token_id vocabulary, const sampling_settings& unnamed);
 
 /// Most strings that `stop` may have, and most bytes of each.
 constexpr std::size_t max_stop_strings = 16;

@@ -55,7 +55,8 @@ std::array<std::byte, 16> message_request::digest() const {
   return out;
 }
 
-result<create_session_request> parse_create_session(std::string_view body, token_id vocabulary) {
+result<create_session_request> parse_create_session(
+  std::string_view body, token_id vocabulary, const sampling_settings& unnamed) {
   const auto document = parse_optional_body(body);
   if (!document)
     return fail(document);
@@ -65,9 +66,10 @@ result<create_session_request> parse_create_session(std::string_view body, token
   fields.unsupported("tools");
   out.model = fields.text("model", 256).value_or("");
   out.system = fields.text("system", any_length);
+  out.sampling.settings = unnamed;
   if (const auto* sampling = fields.object("sampling")) {
     field_reader inner(*sampling, "sampling", found);
-    out.sampling = read_sampling(inner, vocabulary);
+    out.sampling = read_sampling(inner, vocabulary, unnamed);
     inner.finish();
   }
   out.metadata = read_metadata(fields);

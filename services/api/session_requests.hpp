@@ -48,7 +48,9 @@ struct fork_request {
 
 /// An empty body stands for an empty object, except for messages.
 /// @param vocabulary number of the model's tokens
-result<create_session_request> parse_create_session(std::string_view body, token_id vocabulary);
+/// @param unnamed how tokens are chosen where the body does not say
+result<create_session_request> parse_create_session(
+  std::string_view body, token_id vocabulary, const sampling_settings& unnamed);
 result<message_request> parse_message(std::string_view body);
 result<cancel_request> parse_cancel(std::string_view body);
 result<fork_request> parse_fork(std::string_view body);

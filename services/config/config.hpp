@@ -53,6 +53,13 @@ struct config {
   std::uint32_t max_sequences = 64; ///< prompts and running streams at the same time
   std::uint32_t max_queue = 256;    ///< requests that may wait for their turn
 
+  // How tokens are chosen where a request or a session does not say. A small model that draws from its whole
+  // vocabulary loses the thread.
+  float default_temperature = 0.8F;
+  float default_top_p = 0.95F;
+  std::uint32_t default_top_k = 40;
+  float default_min_p = 0.05F;
+
   // Journal.
   std::uint32_t commit_tokens = 16;          ///< at most so many tokens of a turn in one record
   std::chrono::seconds journal_deadline{10}; ///< for a call of the journal
@@ -65,7 +72,7 @@ struct config {
 };
 
 /// How a value is written in the file.
-enum class setting_kind { text, number, list };
+enum class setting_kind { text, number, real, list };
 
 /// One thing that can be set: as `key` in the file, as GODWIT_KEY in the environment, as --key (with dashes)
 /// on the command line.

@@ -1,5 +1,7 @@
 #include "services/config/file.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -24,6 +26,8 @@ result<file_value> convert(const std::filesystem::path& path, const toml::key& k
     return file_value{name, text->get(), setting_kind::text, line};
   if (const auto* number = node.as_integer())
     return file_value{name, std::to_string(number->get()), setting_kind::number, line};
+  if (const auto* number = node.as_floating_point())
+    return file_value{name, fmt::format("{}", number->get()), setting_kind::real, line};
   if (const auto* array = node.as_array()) {
     std::string joined;
     for (const auto& element : *array) {
@@ -36,7 +40,7 @@ result<file_value> convert(const std::filesystem::path& path, const toml::key& k
     return file_value{name, joined, setting_kind::list, line};
   }
   return fail(errc::invalid_argument,
-    place(path, line) + "\"" + name + "\" is neither text, a whole number nor a list of texts", name);
+    place(path, line) + "\"" + name + "\" is neither text, a number nor a list of texts", name);
 }
 
 } // namespace

@@ -32,6 +32,18 @@ std::string lower_snake(std::string_view name) {
   return key;
 }
 
+/// What the file should have held.
+std::string_view expected(setting_kind kind) {
+  switch (kind) {
+  case setting_kind::number:
+    return " must be a whole number";
+  case setting_kind::real:
+    return " must be a number";
+  default:
+    return " must be text";
+  }
+}
+
 result<void> apply(config& target, const setting& what, std::string_view text, const std::string& where) {
   if (auto done = what.apply(target, text); !done)
     return fail(done.error().code, where + " " + done.error().message, std::string(what.key));
@@ -48,11 +60,11 @@ result<void> apply_file(config& target, const std::filesystem::path& path) {
     const auto* what = find(value.key);
     if (what == nullptr)
       return fail(errc::invalid_argument, where + " is not a setting", value.key);
-    // One role may stand there without brackets.
-    if (value.kind != what->kind && !(what->kind == setting_kind::list && value.kind == setting_kind::text))
-      return fail(errc::invalid_argument,
-        where + (what->kind == setting_kind::number ? " must be a whole number" : " must be text"),
-        value.key);
+    // One role may stand there without brackets, and a number without a point.
+    const bool lenient = (what->kind == setting_kind::list && value.kind == setting_kind::text)
+                         || (what->kind == setting_kind::real && value.kind == setting_kind::number);
+    if (value.kind != what->kind && !lenient)
+      return fail(errc::invalid_argument, where + std::string(expected(what->kind)), value.key);
     if (auto done = apply(target, *what, value.text, where); !done)
       return done;
   }

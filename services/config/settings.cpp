@@ -1,5 +1,7 @@
 #include "services/config/config.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -42,6 +44,20 @@ result<void> number(config& target, std::string_view text) {
   if constexpr (std::is_integral_v<type>)
     static_assert(Most <= std::numeric_limits<type>::max());
   target.*Member = type(*value);
+  return {};
+}
+
+/// The setter of a number within bounds, which are given in hundredths: clang 16 takes no floating-point
+/// template arguments.
+template <auto Member, int Least, int Most>
+result<void> real(config& target, std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()
+      || !(value >= Least / 100. && value <= Most / 100.))
+    return fail(errc::invalid_argument,
+      fmt::format("must be a number from {} to {}, not \"{}\"", Least / 100., Most / 100., text));
+  target.*Member = static_cast<float>(value);
   return {};
 }
 
@@ -175,6 +191,14 @@ const std::vector<setting>& settings() {
       godwit::number<&config::max_sequences, 1, 1024>},
     {"max_queue", number, "requests that may wait for their turn",
       godwit::number<&config::max_queue, 1, 65'536>},
+    {"default_temperature", setting_kind::real, "temperature where a request does not say; 0 is greedy",
+      godwit::real<&config::default_temperature, 0, 200>},
+    {"default_top_p", setting_kind::real, "top_p where a request does not say; 1 is off",
+      godwit::real<&config::default_top_p, 1, 100>},
+    {"default_top_k", number, "top_k where a request does not say; 0 is off",
+      godwit::number<&config::default_top_k, 0, 1'000'000>},
+    {"default_min_p", setting_kind::real, "min_p where a request does not say; 0 is off",
+      godwit::real<&config::default_min_p, 0, 100>},
     {"commit_tokens", number, "tokens of a turn that one journal record may hold",
       godwit::number<&config::commit_tokens, 1, 4096>},
     {"journal_deadline_s", number, "seconds that a call of the journal may take",

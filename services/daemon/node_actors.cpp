@@ -159,6 +159,12 @@ void node_actors::start_gateway(caf::actor_system& system) {
   };
   config.options.heartbeat =
     std::min<std::chrono::milliseconds>(from_.settings.heartbeat, std::chrono::seconds(15));
+  const auto& settings = from_.settings;
+  config.options.sampling = {.temperature = settings.default_temperature,
+    .top_k = settings.default_top_k,
+    .top_p = settings.default_top_p,
+    .min_p = settings.default_min_p,
+    .bias = {}};
   from_.front->set(make_gateway(system, std::move(config)));
 }
 

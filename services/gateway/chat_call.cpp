@@ -77,7 +77,7 @@ void chat_call::start() {
   self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
 
   const auto& model = call_.config().model;
-  auto parsed = parse_chat_request(call_.request().body, model.text->size());
+  auto parsed = parse_chat_request(call_.request().body, model.text->size(), call_.config().options.sampling);
   if (!parsed)
     return fail(parsed.error());
   request_ = std::move(*parsed);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/model_card.hpp"
+#include "kernels/sampling/settings.hpp"
 #include "messages/catalogue.hpp"
 #include "messages/error.hpp"
 #include "messages/ids.hpp"
@@ -30,6 +31,8 @@ struct gateway_options {
   /// Tokens of one choice, or events of one stream, that may be under way to a client that does not read.
   std::uint32_t token_credit = 64;
   std::uint32_t event_credit = 64;
+  /// How tokens are chosen where a request or a session does not say.
+  sampling_settings sampling;
   /// What 503 and 529 tell the client to wait.
   std::chrono::seconds retry_after{1};
 };

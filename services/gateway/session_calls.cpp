@@ -44,7 +44,8 @@ void answer_message(const call& from, schema::MessageAccepted::Reader accepted) 
 void create_session(caf::actor_system& system, const call& request) {
   in_actor(system, request, [](caf::event_based_actor* self, const call& from) {
     const auto& config = from.config();
-    const auto parsed = parse_create_session(from.request().body, config.model.text->size());
+    const auto parsed =
+      parse_create_session(from.request().body, config.model.text->size(), config.options.sampling);
     if (!parsed)
       return from.refuse(parsed.error());
     if (!parsed->model.empty() && parsed->model != config.model.id)

@@ -52,7 +52,7 @@ void check(const sampling_choice& sampling) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
 
-  if (const auto chat = parse_chat_request(body, vocabulary); accepted(chat)) {
+  if (const auto chat = parse_chat_request(body, vocabulary, {}); accepted(chat)) {
     check(chat->sampling);
     GODWIT_CHECK(chat->choices >= 1 && chat->choices <= max_choices);
     GODWIT_CHECK(!chat->messages.empty());
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       GODWIT_CHECK(message.role == "system" || message.role == "user" || message.role == "assistant");
     render_letter(chat->messages);
   }
-  if (const auto session = parse_create_session(body, vocabulary); accepted(session)) {
+  if (const auto session = parse_create_session(body, vocabulary, {}); accepted(session)) {
     check(session->sampling);
     GODWIT_CHECK(nlohmann::json::parse(session->metadata).is_object());
     settings_letter(*session, tenant_id("t"), "m", 1);

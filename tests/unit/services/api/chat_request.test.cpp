@@ -24,14 +24,14 @@ json with(const char* fields) {
 }
 
 chat_request accepted(const json& body) {
-  const auto parsed = parse_chat_request(body.dump(), vocabulary);
+  const auto parsed = parse_chat_request(body.dump(), vocabulary, {});
   if (!parsed)
     FAIL(parsed.error().message);
   return *parsed;
 }
 
 error refusal(const json& body) {
-  const auto parsed = parse_chat_request(body.dump(), vocabulary);
+  const auto parsed = parse_chat_request(body.dump(), vocabulary, {});
   REQUIRE_FALSE(parsed);
   return parsed.error();
 }
@@ -56,6 +56,17 @@ TEST_CASE("a minimal completion has the defaults of OpenAI's API") {
   CHECK(request.sampling.max_tokens == 0);
   CHECK_FALSE(request.sampling.seeded);
   CHECK_FALSE(request.sampling.settings.logprobs);
+}
+
+TEST_CASE("what a completion does not say of sampling is the node's choice") {
+  const sampling_settings unnamed{
+    .temperature = 0.5F, .top_k = 7, .top_p = 0.75F, .min_p = 0.25F, .bias = {}};
+  const auto request = parse_chat_request(with(R"({"temperature":1})").dump(), vocabulary, unnamed);
+  REQUIRE(request);
+  CHECK(request->sampling.settings.temperature == 1.0F);
+  CHECK(request->sampling.settings.top_k == 7);
+  CHECK(request->sampling.settings.top_p == 0.75F);
+  CHECK(request->sampling.settings.min_p == 0.25F);
 }
 
 TEST_CASE("every field of a completion reaches its place") {

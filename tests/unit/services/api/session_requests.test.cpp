@@ -15,7 +15,7 @@ error refusal(const result<T>& parsed) {
 }
 
 std::string create_fault(std::string_view body) {
-  return refusal(parse_create_session(body, vocabulary)).param;
+  return refusal(parse_create_session(body, vocabulary, {})).param;
 }
 
 std::string message_fault(std::string_view body) {
@@ -26,7 +26,7 @@ std::string message_fault(std::string_view body) {
 
 TEST_CASE("a session may be created with nothing said") {
   const auto body = GENERATE(as<std::string>{}, "", "{}");
-  const auto request = parse_create_session(body, vocabulary);
+  const auto request = parse_create_session(body, vocabulary, {});
   REQUIRE(request);
   CHECK(request->model.empty());
   CHECK_FALSE(request->system);
@@ -39,7 +39,7 @@ TEST_CASE("every field of a new session reaches its place") {
   const auto request = parse_create_session(R"({"model":"m","system":"","sampling":{"temperature":0,
     "top_k":5,"seed":9,"max_tokens":3,"stop":["x"],"logit_bias":{"99":-1}},"metadata":{"b":1,"a":[2]},"ttl_s":60,
     "on_busy":"interrupt"})",
-    vocabulary);
+    vocabulary, {});
   REQUIRE(request);
   CHECK(request->model == "m");
   CHECK(request->system == "");
@@ -52,6 +52,19 @@ TEST_CASE("every field of a new session reaches its place") {
   CHECK(request->metadata == R"({"a":[2],"b":1})");
   CHECK(request->ttl_s == 60);
   CHECK(request->on_busy == busy_rule::interrupt);
+}
+
+TEST_CASE("what a session does not say of sampling is the node's choice") {
+  const sampling_settings unnamed{
+    .temperature = 0.5F, .top_k = 7, .top_p = 0.75F, .min_p = 0.25F, .bias = {}};
+  const auto* body = GENERATE("", "{}", R"({"sampling":{}})", R"({"sampling":{"top_k":3}})");
+  const auto request = parse_create_session(body, vocabulary, unnamed);
+  REQUIRE(request);
+  const auto& made = request->sampling.settings;
+  CHECK(made.temperature == 0.5F);
+  CHECK(made.top_k == (std::string_view(body).find("3") == std::string_view::npos ? 7 : 3));
+  CHECK(made.top_p == 0.75F);
+  CHECK(made.min_p == 0.25F);
 }
 
 TEST_CASE("a faulty new session is refused by the field's name") {

@@ -59,6 +59,19 @@ TEST_CASE("flags beat environment beat file beat defaults") {
   CHECK(made->max_connections == 1024);
 }
 
+TEST_CASE("numbers with a point are taken within their bounds") {
+  const auto made = from_file("default_temperature = 1\ndefault_top_p = 0.25\n");
+  REQUIRE(made);
+  CHECK(made->default_temperature == 1.0F);
+  CHECK(made->default_top_p == 0.25F);
+  CHECK(load_config({{"default-min-p", "0.5"}}, {})->default_min_p == 0.5F);
+  for (const auto* bad : {"2.01", "-1", "nan", "inf", "", "1x", "0x1p0"})
+    CHECK(load_config({{"default-temperature", bad}}, {}).error().message
+          == "--default-temperature must be a number from 0 to 2, not \"" + std::string(bad) + "\"");
+  CHECK(from_file("default_top_p = \"1\"").error().message.find("must be a number") != std::string::npos);
+  CHECK(from_file("threads = 1.5").error().message.find("must be a whole number") != std::string::npos);
+}
+
 TEST_CASE("a flag names another file than the environment") {
   const file_of file("node = \"b\"");
   const auto made = load_config({{"config", file.path()}}, {{"GODWIT_CONFIG", "/nowhere"}});
