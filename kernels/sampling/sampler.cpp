@@ -2,12 +2,15 @@
 
 #include "kernels/sampling/elementary.hpp"
 #include "kernels/sampling/philox.hpp"
+#include "kernels/sampling/vocabulary.hpp"
 #include "messages/check.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstddef>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace godwit {
@@ -28,41 +31,39 @@ bool before(const candidate& a, const candidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-/// The greatest of tamed logits. Lanes, so that it becomes vector code; the greatest does not depend on them.
-float greatest_of(std::span<const float> logits) {
-  constexpr std::size_t lanes = 16;
-  std::array<float, lanes> most;
-  most.fill(-infinity);
-  std::size_t i = 0;
-  for (; i + lanes <= logits.size(); i += lanes)
-    for (std::size_t lane = 0; lane < lanes; ++lane)
-      most[lane] = logits[i + lane] > most[lane] ? logits[i + lane] : most[lane];
-  float greatest = *std::ranges::max_element(most);
-  for (; i < logits.size(); ++i)
-    greatest = std::max(greatest, logits[i]);
-  return greatest;
+/// Fills scratch.logits and the greatest of each block. @returns the greatest of all
+float tame(std::span<const float> logits, sampler_scratch& scratch) {
+  scratch.logits.resize(logits.size());
+  scratch.block_greatest.resize(vocabulary::blocks_of(logits.size()));
+  vocabulary::tame(logits, scratch.logits.data(), scratch.block_greatest.data());
+  return *std::ranges::max_element(scratch.block_greatest);
 }
 
-/// Sorts the first `count` of [from, end) into their places.
-void sort_first(std::vector<candidate>& all, std::size_t from, std::size_t count) {
-  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(from);
-  const auto middle = begin + static_cast<std::ptrdiff_t>(std::min(count, all.size() - from));
-  // A heap of a few is faster than partitioning, one of many slower.
-  if (middle - begin > 1024 && middle != all.end()) {
-    std::nth_element(begin, middle, all.end(), before);
-    std::sort(begin, middle, before);
-  } else {
-    std::partial_sort(begin, middle, all.end(), before);
-  }
+/// Fills scratch.weights, and the sums of each block. @returns the sum of all
+double weigh(float greatest, float temperature, float least, sampler_scratch& scratch) {
+  scratch.weights.resize(scratch.logits.size());
+  scratch.block_sums.resize(vocabulary::blocks_of(scratch.logits.size()));
+  vocabulary::weigh(
+    scratch.logits, greatest, temperature, least, scratch.weights.data(), scratch.block_sums.data());
+  return std::accumulate(scratch.block_sums.begin(), scratch.block_sums.end(), 0.0);
 }
 
-/// Steps 2 to 5.
-void adjust(std::span<const float> logits, const sampling_settings& settings,
+/// The first token with the greatest logit.
+token_id first_of(float greatest, const sampler_scratch& scratch) {
+  const auto block = std::ranges::find(scratch.block_greatest, greatest) - scratch.block_greatest.begin();
+  const auto from = scratch.logits.begin() + block * static_cast<std::ptrdiff_t>(vocabulary::block);
+  return static_cast<token_id>(std::find(from, scratch.logits.end(), greatest) - scratch.logits.begin());
+}
+
+/// Steps 2 to 5. @returns the greatest of the logits
+float adjust(std::span<const float> logits, const sampling_settings& settings,
   std::span<const token_id> context, std::uint32_t prompt_length, sampler_scratch& scratch) {
+  const float greatest = tame(logits, scratch);
+  const bool repeats = settings.repeat_penalty != 1.0F;
+  const bool counts_matter = settings.frequency_penalty != 0 || settings.presence_penalty != 0;
+  if (settings.bias.empty() && !repeats && !counts_matter)
+    return greatest;
   auto& out = scratch.logits;
-  out.resize(logits.size());
-  std::ranges::transform(logits, out.begin(), tamed);
-
   for (const auto& [token, bias] : settings.bias) {
     GODWIT_CHECK(token < out.size());
     out[token] = tamed(out[token] + bias);
@@ -83,14 +84,14 @@ void adjust(std::span<const float> logits, const sampling_settings& settings,
         out[token] = tamed(change(out[token], times));
   };
 
-  if (settings.repeat_penalty != 1.0F) {
+  if (repeats) {
     const auto window = context.last(std::min<std::size_t>(settings.penalty_window, context.size()));
     count(window);
     each_counted(window, [&](float logit, std::uint32_t) {
       return logit > 0 ? logit / settings.repeat_penalty : logit * settings.repeat_penalty;
     });
   }
-  if (settings.frequency_penalty != 0 || settings.presence_penalty != 0) {
+  if (counts_matter) {
     const auto generated = context.subspan(std::min<std::size_t>(prompt_length, context.size()));
     count(generated);
     each_counted(generated, [&](float logit, std::uint32_t times) {
@@ -98,15 +99,46 @@ void adjust(std::span<const float> logits, const sampling_settings& settings,
       return (logit - frequency) - settings.presence_penalty;
     });
   }
+  // What was moved may have been the greatest of its block.
+  return tame(out, scratch);
+}
+
+/// Step 7: the first `k` logits in the order of a heap, the last of them in front. @pre k < logits.size()
+void take_top_k(std::size_t k, sampler_scratch& scratch) {
+  const auto& logits = scratch.logits;
+  auto& out = scratch.candidates;
+  out.clear();
+  const auto at = [&](std::size_t i) { return candidate{logits[i], static_cast<token_id>(i), 0}; };
+  if (k > 1024) {
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      out.push_back(at(i));
+    std::ranges::nth_element(out, out.begin() + static_cast<std::ptrdiff_t>(k), before);
+    out.resize(k);
+    return;
+  }
+  std::size_t i = 0;
+  for (; i < k; ++i)
+    out.push_back(at(i));
+  std::ranges::make_heap(out, before);
+  while (i < logits.size()) {
+    const auto block = i / vocabulary::block;
+    const auto end = std::min((block + 1) * vocabulary::block, logits.size());
+    // An equal one has a higher id, and so comes after.
+    if (scratch.block_greatest[block] > out.front().logit)
+      for (; i < end; ++i)
+        if (logits[i] > out.front().logit) {
+          std::ranges::pop_heap(out, before);
+          out.back() = at(i);
+          std::ranges::push_heap(out, before);
+        }
+    i = end;
+  }
 }
 
 /// Step 1, for the chosen token and the most likely ones.
 void report(
   std::span<const float> logits, const sampling_settings& settings, sampled& out, sampler_scratch& scratch) {
-  auto& tame = scratch.logits;
-  tame.resize(logits.size());
-  std::ranges::transform(logits, tame.begin(), tamed);
-  const float greatest = greatest_of(tame);
+  const float greatest = tame(logits, scratch);
   if (greatest == -infinity) {
     out.logprob = least_logprob;
     for (token_id token = 0; token < std::min<std::size_t>(settings.top_logprobs, logits.size()); ++token)
@@ -114,102 +146,89 @@ void report(
     return;
   }
 
-  auto& weights = scratch.weights;
-  weights.resize(tame.size());
-  for (std::size_t i = 0; i < tame.size(); ++i)
-    weights[i] = exp_nonpositive(tame[i] - greatest);
-  double sum = 0;
-  for (const auto weight : weights)
-    sum += static_cast<double>(weight);
-  const double whole = natural_log(sum);
+  const double whole = natural_log(weigh(greatest, 1.0F, 0.0F, scratch));
   const auto logprob_of = [&](float logit) {
     const double difference = static_cast<double>(logit) - static_cast<double>(greatest) - whole;
     return difference > static_cast<double>(least_logprob) ? static_cast<float>(difference) : least_logprob;
   };
 
-  out.logprob = logprob_of(tame[out.token]);
+  out.logprob = logprob_of(scratch.logits[out.token]);
   if (settings.top_logprobs == 0)
     return;
   auto& candidates = scratch.candidates;
-  candidates.resize(tame.size());
-  for (std::size_t i = 0; i < tame.size(); ++i)
-    candidates[i] = {tame[i], static_cast<token_id>(i), 0};
-  const auto wanted = std::min<std::size_t>(settings.top_logprobs, candidates.size());
-  sort_first(candidates, 0, wanted);
-  for (std::size_t i = 0; i < wanted; ++i)
-    out.top.emplace_back(candidates[i].token, logprob_of(candidates[i].logit));
+  if (settings.top_logprobs < scratch.logits.size()) {
+    take_top_k(settings.top_logprobs, scratch);
+  } else {
+    candidates.clear();
+    for (token_id token = 0; token < scratch.logits.size(); ++token)
+      candidates.push_back({scratch.logits[token], token, 0});
+  }
+  std::ranges::sort(candidates, before);
+  for (const auto& each : candidates)
+    out.top.emplace_back(each.token, logprob_of(each.logit));
 }
 
-/// Step 8. @param whole the sum of all weights by ascending id @returns with the kept ones in the order of
-/// logits
-void keep_top_p(std::vector<candidate>& candidates, float top_p, double whole) {
+/// The leading 17 bits of a weight's value: 128 buckets for every power of two, in the order of the weights.
+std::size_t bucket_of(float weight) {
+  return std::bit_cast<std::uint32_t>(weight) >> 16;
+}
+
+/// Step 8 for candidates with weights, by ascending id. Only those of one bucket are sorted: the one in which
+/// the sum reaches its goal. @param whole the sum of all weights
+void keep_top_p(float top_p, double whole, sampler_scratch& scratch) {
+  auto& candidates = scratch.candidates;
+  auto& sums = scratch.bucket_sums;
+  sums.assign(bucket_of(1.0F) + 1, 0);
+  for (const auto& each : candidates)
+    sums[bucket_of(each.weight)] += static_cast<double>(each.weight);
   const double wanted = static_cast<double>(top_p) * whole;
-  double sum = 0;
-  std::size_t sorted = 0;
+  double sum = 0; // of the buckets above the last
+  std::size_t last = sums.size() - 1;
+  for (; last > 0 && sum + sums[last] < wanted; --last)
+    sum += sums[last];
+
+  auto& border = scratch.border;
+  border.clear();
+  std::ranges::copy_if(candidates, std::back_inserter(border),
+    [&](const candidate& each) { return bucket_of(each.weight) == last; });
+  std::ranges::sort(border, before);
   std::size_t kept = 0;
-  // Few tokens hold most of the weight as a rule: sort only as far as needed.
-  for (std::size_t batch = 64; kept < candidates.size(); ++kept) {
-    if (kept == sorted) {
-      sort_first(candidates, sorted, batch);
-      sorted = std::min(sorted + batch, candidates.size());
-      batch *= 8;
-    }
-    sum += static_cast<double>(candidates[kept].weight);
-    if (sum >= wanted) {
-      ++kept;
-      break;
-    }
-  }
-  candidates.resize(kept);
+  while (kept < border.size() && sum < wanted)
+    sum += static_cast<double>(border[kept++].weight);
+  if (kept == border.size())
+    return void(
+      std::erase_if(candidates, [&](const candidate& each) { return bucket_of(each.weight) < last; }));
+  std::erase_if(candidates, [&](const candidate& each) {
+    const auto bucket = bucket_of(each.weight);
+    return bucket < last || (bucket == last && !before(each, border[kept]));
+  });
 }
 
-/// Step 7: the first `k` logits in their order. @pre k < logits.size()
-void take_top_k(std::span<const float> logits, std::size_t k, std::vector<candidate>& out) {
-  out.clear();
-  const auto at = [&](std::size_t i) { return candidate{logits[i], static_cast<token_id>(i), 0}; };
-  if (k > 1024) {
-    for (std::size_t i = 0; i < logits.size(); ++i)
-      out.push_back(at(i));
-    sort_first(out, 0, k);
-    out.resize(k);
-    return;
-  }
-  // A heap of the k best so far, the worst of them in front.
-  for (std::size_t i = 0; i < k; ++i)
-    out.push_back(at(i));
-  std::ranges::make_heap(out, before);
-  for (std::size_t i = k; i < logits.size(); ++i)
-    if (logits[i] > out.front().logit) { // an equal one has a higher id, and so comes after
-      std::ranges::pop_heap(out, before);
-      out.back() = at(i);
-      std::ranges::push_heap(out, before);
-    }
-}
-
-/// Fills `out` with what may pass top_p: tokens so unlikely that all of them together are less than what it
-/// cuts off are left out. Half of that, so that no rounding decides.
-void take_likely(const sampler_scratch& scratch, float top_p, double whole, std::vector<candidate>& out) {
-  const double share =
-    (1.0 - static_cast<double>(top_p)) * whole / static_cast<double>(scratch.weights.size());
+/// Fills the candidates with what may pass top_p: tokens so unlikely that all of them together are less than
+/// what it cuts off are left out. Half of that, so that no rounding decides.
+template <class WeightOf>
+void take_likely(float top_p, double whole, WeightOf weight_of, sampler_scratch& scratch) {
+  const auto& weights = scratch.weights;
+  const double share = (1.0 - static_cast<double>(top_p)) * whole / static_cast<double>(weights.size());
   const auto least = static_cast<float>(share / 2);
-  out.clear();
-  for (std::size_t i = 0; i < scratch.weights.size(); ++i)
-    if (scratch.weights[i] > least)
-      out.push_back({scratch.logits[i], static_cast<token_id>(i), scratch.weights[i]});
+  scratch.candidates.clear();
+  for (std::size_t block = 0; block < scratch.block_greatest.size(); ++block) {
+    if (weight_of(scratch.block_greatest[block]) <= least)
+      continue;
+    const auto end = std::min((block + 1) * vocabulary::block, weights.size());
+    for (auto i = block * vocabulary::block; i < end; ++i)
+      if (weights[i] > least)
+        scratch.candidates.push_back({scratch.logits[i], static_cast<token_id>(i), weights[i]});
+  }
 }
 
-/// Step 10 over tokens by ascending id. @param weight_of gives the weight of an element of `tokens`, 0 if it
-/// was filtered out @returns the index of the chosen element
-template <class Tokens, class WeightOf>
-std::size_t walk(const Tokens& tokens, double random, WeightOf weight_of) {
-  double whole = 0;
-  for (const auto& each : tokens)
-    whole += static_cast<double>(weight_of(each));
-  const double target = random * whole;
-  double sum = 0;
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const float weight = weight_of(tokens[i]);
+/// Step 10 over [begin, end): the first at which the sum of the weights, counted from `sum`, exceeds the
+/// target; else the last that has a weight.
+template <class Iterator, class WeightOf>
+Iterator walk(Iterator begin, Iterator end, double sum, double target, WeightOf weight_of) {
+  auto last = begin;
+  for (auto i = begin; i != end; ++i) {
+    const float weight = weight_of(*i);
     sum += static_cast<double>(weight);
     if (sum > target)
       return i;
@@ -218,47 +237,53 @@ std::size_t walk(const Tokens& tokens, double random, WeightOf weight_of) {
   return last;
 }
 
+/// Step 10 over the whole vocabulary. @param whole the sum of the blocks
+token_id walk_blocks(double whole, double random, const sampler_scratch& scratch) {
+  const double target = random * whole;
+  double sum = 0;
+  std::size_t block = 0;
+  while (block + 1 < scratch.block_sums.size() && sum + scratch.block_sums[block] <= target)
+    sum += scratch.block_sums[block++];
+  const auto begin = scratch.weights.begin();
+  const auto from = begin + static_cast<std::ptrdiff_t>(block * vocabulary::block);
+  const auto to =
+    begin + static_cast<std::ptrdiff_t>(std::min((block + 1) * vocabulary::block, scratch.weights.size()));
+  return static_cast<token_id>(walk(from, to, sum, target, [](float weight) { return weight; }) - begin);
+}
+
 /// Steps 6 to 10 for a temperature above 0. @param greatest of the logits, finite
 token_id draw(const sampling_settings& settings, float greatest, double random, sampler_scratch& scratch) {
-  const auto& logits = scratch.logits;
-  auto& weights = scratch.weights;
   auto& candidates = scratch.candidates;
   const auto weight_of = [&](float logit) {
     return exp_nonpositive((logit - greatest) / settings.temperature);
   };
-  const auto by_id = [&] { std::ranges::sort(candidates, {}, &candidate::token); };
+  const auto sum_of = [&](auto weight_of_each) {
+    double sum = 0;
+    for (const auto& each : candidates)
+      sum += static_cast<double>(weight_of_each(each));
+    return sum;
+  };
 
-  const bool few = settings.top_k > 0 && settings.top_k < logits.size();
-  if (few) {
-    take_top_k(logits, settings.top_k, candidates);
-    by_id();
+  if (settings.top_k > 0 && settings.top_k < scratch.logits.size()) {
+    take_top_k(settings.top_k, scratch);
+    std::ranges::sort(candidates, {}, &candidate::token);
     for (auto& each : candidates)
       each.weight = weight_of(each.logit);
+    if (settings.top_p < 1.0F)
+      keep_top_p(settings.top_p, sum_of([](const candidate& each) { return each.weight; }), scratch);
+  } else if (settings.top_p < 1.0F) {
+    const double whole = weigh(greatest, settings.temperature, 0.0F, scratch);
+    take_likely(settings.top_p, whole, weight_of, scratch);
+    keep_top_p(settings.top_p, whole, scratch);
   } else {
-    weights.resize(logits.size());
-    std::ranges::transform(logits, weights.begin(), weight_of);
+    const double whole = weigh(greatest, settings.temperature, settings.min_p, scratch);
+    return walk_blocks(whole, random, scratch);
   }
-
   // The token of the greatest logit has weight 1 and passes every filter.
-  const auto unless_min_p = [&](float weight) { return weight >= settings.min_p ? weight : 0; };
-  if (!few && !(settings.top_p < 1.0F))
-    return static_cast<token_id>(walk(weights, random, unless_min_p));
-
-  if (settings.top_p < 1.0F) {
-    double whole = 0;
-    if (few)
-      for (const auto& each : candidates)
-        whole += static_cast<double>(each.weight);
-    else
-      for (const auto weight : weights)
-        whole += static_cast<double>(weight);
-    if (!few)
-      take_likely(scratch, settings.top_p, whole, candidates);
-    keep_top_p(candidates, settings.top_p, whole);
-    by_id();
-  }
-  return candidates[walk(candidates, random, [&](const candidate& c) { return unless_min_p(c.weight); })]
-    .token;
+  const auto unless_min_p = [&](const candidate& each) {
+    return each.weight >= settings.min_p ? each.weight : 0;
+  };
+  return walk(candidates.begin(), candidates.end(), 0.0, random * sum_of(unless_min_p), unless_min_p)->token;
 }
 
 } // namespace
@@ -266,11 +291,10 @@ token_id draw(const sampling_settings& settings, float greatest, double random, 
 sampled sample(std::span<const float> logits, const sampling_settings& settings, position_t position,
   std::span<const token_id> context, std::uint32_t prompt_length, sampler_scratch& scratch) {
   GODWIT_CHECK(!logits.empty());
-  adjust(logits, settings, context, prompt_length, scratch);
   sampled out;
-  const float greatest = greatest_of(scratch.logits);
+  const float greatest = adjust(logits, settings, context, prompt_length, scratch);
   if (settings.temperature == 0 || greatest == -infinity)
-    out.token = static_cast<token_id>(std::ranges::find(scratch.logits, greatest) - scratch.logits.begin());
+    out.token = first_of(greatest, scratch);
   else
     out.token = draw(settings, greatest, uniform_at(settings.seed, position), scratch);
   if (settings.logprobs || settings.top_logprobs > 0)

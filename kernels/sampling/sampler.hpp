@@ -30,10 +30,14 @@ struct sampler_scratch {
     float weight;
   };
 
-  std::vector<float> logits;
-  std::vector<float> weights;
+  std::vector<float> logits;         // [vocabulary]
+  std::vector<float> block_greatest; // of each block of logits
+  std::vector<float> weights;        // [vocabulary]
+  std::vector<double> block_sums;    // of each block of weights
+  std::vector<double> bucket_sums;   // of the weights that share their leading bits
   std::vector<std::uint32_t> counts; // [vocabulary], all zero between calls
   std::vector<candidate> candidates;
+  std::vector<candidate> border;
 };
 
 /// Chooses the token of a position. A pure function of its arguments, to the last bit and on every machine:
@@ -57,7 +61,7 @@ struct sampler_scratch {
 ///  8. `top_p` keeps the fewest of what is left, greatest first, whose weights reach top_p of their sum.
 ///  9. `min_p` keeps what has at least min_p times the greatest weight.
 /// 10. The kept tokens are walked by ascending id until the sum of their weights exceeds the random number
-///     times the whole.
+///     times the whole. Sums over the whole vocabulary go by blocks (vocabulary.hpp), others one by one.
 /// If no logit is finite, the token is 0.
 ///
 /// @param logits        `[vocabulary]`, not empty
