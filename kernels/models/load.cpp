@@ -1,5 +1,5 @@
-#include "kernels/models/llama.hpp"
 #include "kernels/models/model.hpp"
+#include "kernels/models/transformer.hpp"
 #include "kernels/ops/dispatch.hpp"
 
 #include <algorithm>
@@ -45,15 +45,11 @@ result<std::unique_ptr<model>> model::load(
   const std::uint32_t threads =
     options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 
-  const auto architecture = file->string_value("general.architecture");
-  if (!architecture) {
-    return fail(architecture);
+  const auto form = form_of(*file);
+  if (!form) {
+    return fail(form);
   }
-  if (*architecture == "llama") {
-    return load_llama(std::move(file), *implementation, threads, options.max_rows);
-  }
-  return fail(errc::unsupported, "no graph for the architecture \"" + std::string{architecture->substr(0, 64)}
-                                   + "\"; there is one for: llama");
+  return load_transformer(std::move(file), *form, *implementation, threads, options.max_rows);
 }
 
 } // namespace godwit

@@ -1,7 +1,5 @@
 #include "kernels/models/tensors.hpp"
 
-#include <cmath>
-
 namespace godwit {
 
 namespace {
@@ -43,38 +41,6 @@ result<void> tensor_set::nothing_left() const {
     }
   }
   return {};
-}
-
-result<std::uint32_t> bounded(
-  const gguf::file& file, const std::string& key, std::uint32_t least, std::uint32_t most) {
-  const auto number = file.unsigned_value(key);
-  if (!number) {
-    return fail(number);
-  }
-  if (*number < least || *number > most) {
-    return fail(errc::corrupt, "the metadata " + key + " is " + std::to_string(*number) + ", outside of "
-                                 + std::to_string(least) + " to " + std::to_string(most));
-  }
-  return static_cast<std::uint32_t>(*number);
-}
-
-result<std::uint32_t> bounded_or(const gguf::file& file, const std::string& key, std::uint32_t least,
-  std::uint32_t most, std::uint32_t otherwise) {
-  return file.find(key) == nullptr ? result<std::uint32_t>{otherwise} : bounded(file, key, least, most);
-}
-
-result<double> positive_or(const gguf::file& file, const std::string& key, double otherwise) {
-  if (file.find(key) == nullptr) {
-    return otherwise;
-  }
-  const auto number = file.float_value(key);
-  if (!number) {
-    return fail(number);
-  }
-  if (!std::isfinite(*number) || *number <= 0) {
-    return fail(errc::corrupt, "the metadata " + key + " is not a positive number");
-  }
-  return *number;
 }
 
 } // namespace godwit

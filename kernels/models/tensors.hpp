@@ -31,16 +31,4 @@ class tensor_set {
   std::set<std::string, std::less<>> taken_;
 };
 
-/// A metadata number between two bounds.
-/// @returns `corrupt` naming the key
-result<std::uint32_t> bounded(
-  const gguf::file& file, const std::string& key, std::uint32_t least, std::uint32_t most);
-
-/// The same; `otherwise` if the file does not have the key.
-result<std::uint32_t> bounded_or(const gguf::file& file, const std::string& key, std::uint32_t least,
-  std::uint32_t most, std::uint32_t otherwise);
-
-/// A finite metadata float above zero; `otherwise` if the file does not have the key.
-result<double> positive_or(const gguf::file& file, const std::string& key, double otherwise);
-
 } // namespace godwit

@@ -2,6 +2,7 @@
 
 #include "kernels/gguf/file.hpp"
 #include "kernels/memory/sequence.hpp"
+#include "kernels/ops/rope.hpp"
 #include "kernels/threads/team.hpp"
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
@@ -10,10 +11,17 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace godwit::ops {
 
-/// The widths that a graph needs, in elements of one row.
+/// How one layer looks at positions.
+struct layer_attention {
+  std::uint32_t rope = 0;   ///< index of its rotary positions
+  std::uint32_t window = 0; ///< a row sees this many positions, the last one its own; 0: all up to its own
+};
+
+/// The widths that a graph needs, in elements of one row, and what its attention is like.
 struct op_shape {
   std::uint32_t max_rows = 0;  ///< rows of the largest step
   std::uint32_t embedding = 0; ///< the residual stream
@@ -22,8 +30,12 @@ struct op_shape {
   std::uint32_t heads = 0;
   std::uint32_t context = 0; ///< positions that may occur
   std::uint32_t rotary = 0;  ///< leading elements of a head that carry a position; even
+  rope_pairs pairs = rope_pairs::neighbours;
+  std::vector<rope> ropes; ///< each of rotary / 2 frequencies
+  std::vector<layer_attention> layers;
+  double attention_scale = 0; ///< scores are q · k times this
+  double score_cap = 0;       ///< and then cap * tanh(score / cap), unless it is 0
   float norm_epsilon = 0;
-  double rope_base = 0;
   kv_shape kv; ///< `type` is decided by the implementation
 };
 
@@ -36,10 +48,25 @@ class matrix {
   virtual std::uint32_t inputs() const = 0;
 };
 
-/// Weights of a norm.
+/// One weight for each element of a row: of a norm, or a bias.
 class gain {
  public:
   virtual ~gain() = default;
+};
+
+/// What is done to queries, keys and values before positions turn them; nullptr where a model has none.
+struct head_weights {
+  const gain* query_bias = nullptr; ///< [heads * head_dim]
+  const gain* key_bias = nullptr;   ///< [kv_heads * head_dim]
+  const gain* value_bias = nullptr; ///< [kv_heads * head_dim]
+  const gain* query_norm = nullptr; ///< [head_dim], of each head on its own
+  const gain* key_norm = nullptr;   ///< [head_dim]
+};
+
+/// What a gated layer does to its gate.
+enum class activation : std::uint8_t {
+  silu,      ///< a / (1 + exp(-a))
+  gelu_tanh, ///< a / 2 * (1 + tanh(sqrt(2 / pi) * (a + 0.044715 a^3))) (Hendrycks and Gimpel, GELU)
 };
 
 /// The rows of one sequence in a step.
@@ -91,24 +118,28 @@ class op_set {
   /// Plans a step.
   virtual void begin(const step& what) = 0;
 
-  /// x = rows of `table` that the tokens name
-  virtual void embed(worker& self, const matrix& table) = 0;
+  /// x = rows of `table` that the tokens name, times `scale`
+  virtual void embed(worker& self, const matrix& table, float scale) = 0;
   /// in = x / rms(x) * weight
   virtual void norm(worker& self, const gain& weight) = 0;
   /// out = in · weightsᵀ
   virtual void product(worker& self, const matrix& weights) = 0;
   /// x += in · weightsᵀ
   virtual void add_product(worker& self, const matrix& weights) = 0;
-  /// out holds `[heads + 2 * kv_heads, head_dim]`: queries, keys, values. Rotates queries and keys by their
-  /// positions (pairs of neighbouring elements) and appends keys and values to the pages of `layer`.
-  virtual void rotate_and_store(worker& self, std::uint32_t layer) = 0;
-  /// in = softmax(q · kᵀ / sqrt(head_dim)) · v over the positions up to each row's own
+  /// out holds `[embedding]`: x += out / rms(out) * weight
+  virtual void add_norm(worker& self, const gain& weight) = 0;
+  /// out holds `[heads + 2 * kv_heads, head_dim]`: queries, keys, values. Adds biases, norms heads, turns
+  /// queries and keys by their positions and appends keys and values to the pages of `layer`.
+  virtual void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) = 0;
+  /// in = softmax(scores) · v over the positions that each row sees
   virtual void attend(worker& self, std::uint32_t layer) = 0;
-  /// in = silu(out[:width]) * out[width : 2 * width]
-  virtual void gate(worker& self, std::uint32_t width) = 0;
+  /// in = act(out[:width]) * out[width : 2 * width]
+  virtual void gate(worker& self, std::uint32_t width, activation act) = 0;
   /// logits = (x / rms(x) * weight) · headᵀ for the wanted rows. Overwrites `in`.
+  /// @param cap    logits become cap * tanh(logit / cap), unless it is 0
   /// @param logits `[wanted rows, head.outputs()]`
-  virtual void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) = 0;
+  virtual void finish(
+    worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) = 0;
 };
 
 } // namespace godwit::ops

@@ -1,5 +1,8 @@
 #include "kernels/ops/rope.hpp"
 
+#include "kernels/sampling/elementary.hpp"
+
+#include <algorithm>
 #include <cmath>
 
 namespace godwit::ops {
@@ -39,12 +42,44 @@ turn turn_by(double angle) {
   }
 }
 
+namespace {
+
+/// e^x, to a relative error below 1e-15: x = k ln 2 + r with |r| <= ln(2) / 2, and Taylor's series of e^r.
+double exponential(double x) {
+  const double k = std::nearbyint(x * 1.44269504088896340736);
+  const double r = (x - k * 0x1.62e42fefa3800p-1) - k * 0x1.ef35793c76730p-45;
+  double sum = 1;
+  for (int i = 14; i > 0; --i) {
+    sum = sum * r / i + 1;
+  }
+  return std::ldexp(sum, static_cast<int>(k));
+}
+
+} // namespace
+
 std::vector<double> rope_frequencies(std::uint32_t rotary, double base) {
+  const double log_base = natural_log(base);
   std::vector<double> frequencies(rotary / 2);
   for (std::uint32_t i = 0; i < rotary / 2; ++i) {
-    frequencies[i] = std::pow(base, -2.0 * i / rotary);
+    frequencies[i] = exponential(-2.0 * i / rotary * log_base);
   }
   return frequencies;
+}
+
+rope yarn_rope(std::uint32_t rotary, double base, const yarn_scaling& scaling) {
+  // The pair that turns `times` over the original context.
+  const auto pair = [&](double times) {
+    return rotary * natural_log(scaling.original / (times * 6.28318530717958647692))
+           / (2 * natural_log(base));
+  };
+  const double low = std::max(std::floor(pair(scaling.beta_fast)), 0.0);
+  const double high = std::min(std::ceil(pair(scaling.beta_slow)), rotary - 1.0);
+  rope made{rope_frequencies(rotary, base), scaling.attention * (1 + 0.1 * natural_log(scaling.factor))};
+  for (std::uint32_t i = 0; i < rotary / 2; ++i) {
+    const double ramp = std::clamp((i - low) / std::max(high - low, 0.001), 0.0, 1.0);
+    made.frequencies[i] = made.frequencies[i] * (1 - ramp) + made.frequencies[i] / scaling.factor * ramp;
+  }
+  return made;
 }
 
 } // namespace godwit::ops

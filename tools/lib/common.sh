@@ -7,6 +7,12 @@ model_sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 model_bytes=98362432
 model_path=$root/models/$model_name
 
+# A second one for the tests.
+gemma_name=gemma-3-270m-q4_k_m.gguf
+gemma_sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
+gemma_bytes=253113024
+gemma_path=$root/models/$gemma_name
+
 step() { printf '\033[1m==> %s\033[0m\n' "$*" >&2; }
 die() {
   printf '%s: %s\n' "$(basename "$0")" "$*" >&2

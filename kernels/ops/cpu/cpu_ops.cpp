@@ -40,6 +40,11 @@ class float_gain final : public gain {
   aligned_array<float> values;
 };
 
+/// The values of a bias from an element on, or nullptr.
+const float* values_from(const gain* bias, std::size_t element) {
+  return bias == nullptr ? nullptr : static_cast<const float_gain*>(bias)->values.data() + element;
+}
+
 const packed_matrix& packed(const matrix& weights) {
   return static_cast<const packed_matrix&>(weights);
 }
@@ -64,9 +69,10 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
   : kernels_{kernels}, shape_{shape}, threads_{threads}, x_{std::size_t{shape.max_rows} * shape.embedding},
     in_floats_{shape.max_rows * rounded(shape.input)}, in_quants_{shape.max_rows * rounded(shape.input)},
     in_blocks_{shape.max_rows * rounded(shape.input) / block_inputs},
-    out_{std::size_t{shape.max_rows} * shape.output}, turns_{std::size_t{shape.context} * shape.rotary},
-    plan_{shape, threads.size(), partial_slots}, partials_{partial_slots * partial_size(shape.kv.head_dim)},
-    sequence_of_row_(shape.max_rows), scratch_(threads.size()) {
+    out_{std::size_t{shape.max_rows} * shape.output},
+    turns_{shape.ropes.size() * shape.max_rows * shape.rotary}, plan_{shape, threads.size(), partial_slots},
+    partials_{partial_slots * partial_size(shape.kv.head_dim)}, sequence_of_row_(shape.max_rows),
+    scratch_(threads.size()) {
   const auto ran = std::ranges::find(
     compiled_targets(), kernels.compiled_for(), [](const kernel_table& table) { return table.target; });
   GODWIT_CHECK(ran != compiled_targets().end());
@@ -80,19 +86,6 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
     own.later = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
     own.queries.resize(queries);
   }
-
-  const auto frequencies = rope_frequencies(shape.rotary, shape.rope_base);
-  threads_.run([&](worker& self) {
-    const auto mine = self.share(shape_.context);
-    float* to = turns_.data() + mine.begin * shape_.rotary;
-    for (std::size_t position = mine.begin; position < mine.end; ++position) {
-      for (const double frequency : frequencies) {
-        const turn made = turn_by(static_cast<double>(position) * frequency);
-        *to++ = static_cast<float>(made.cosine);
-        *to++ = static_cast<float>(made.sine);
-      }
-    }
-  });
 }
 
 std::size_t cpu_ops::resident_bytes() const {
@@ -149,7 +142,19 @@ void cpu_ops::quantise(
   kernels_.quantise(values, whole, in_quants_.data() + at, in_blocks_.data() + at / block_inputs);
 }
 
-void cpu_ops::embed(worker& self, const matrix& table) {
+void cpu_ops::make_turns(std::size_t row) {
+  for (std::size_t r = 0; r < shape_.ropes.size(); ++r) {
+    const rope& by = shape_.ropes[r];
+    float* to = turns(r, row);
+    for (const double frequency : by.frequencies) {
+      const turn made = turn_by(step_.positions[row] * frequency);
+      *to++ = static_cast<float>(made.cosine * by.magnitude);
+      *to++ = static_cast<float>(made.sine * by.magnitude);
+    }
+  }
+}
+
+void cpu_ops::embed(worker& self, const matrix& table, float scale) {
   const auto mine = self.share(rows());
   for (std::size_t row = mine.begin; row < mine.end; ++row) {
     std::size_t token = step_.tokens[row];
@@ -160,6 +165,10 @@ void cpu_ops::embed(worker& self, const matrix& table) {
       }
       token -= part.outputs();
     }
+    for (std::size_t i = 0; i < shape_.embedding && scale != 1.0F; ++i) {
+      x(row)[i] *= scale;
+    }
+    make_turns(row);
   }
   self.sync();
 }
@@ -213,7 +222,40 @@ void cpu_ops::add_product(worker& self, const matrix& weights) {
   multiply(self, weights, rows(), {x_.data(), shape_.embedding, true});
 }
 
-void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer) {
+void cpu_ops::add_norm(worker& self, const gain& weight) {
+  const std::size_t width = shape_.embedding;
+  const float* const weights = static_cast<const float_gain&>(weight).values.data();
+  float* const normed = scratch_[self.index()].row.data();
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    kernels_.norm(out_.data() + row * width, weights, width, shape_.norm_epsilon, normed);
+    for (std::size_t i = 0; i < width; ++i) {
+      x(row)[i] += normed[i];
+    }
+  }
+  self.sync();
+}
+
+void cpu_ops::prepare_heads(
+  float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const {
+  const std::size_t dim = shape_.kv.head_dim;
+  for (std::size_t i = 0; i < count * dim && bias != nullptr; ++i) {
+    heads[i] += bias[i];
+  }
+  for (float* head = heads; head != heads + count * dim; head += dim) {
+    if (norm != nullptr) {
+      kernels_.norm(
+        head, static_cast<const float_gain*>(norm)->values.data(), dim, shape_.norm_epsilon, head);
+    }
+    if (shape_.pairs == rope_pairs::halves) {
+      kernels_.rotate_halves(head, turns, shape_.rotary);
+    } else {
+      kernels_.rotate(head, turns, shape_.rotary);
+    }
+  }
+}
+
+void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) {
   const std::size_t dim = shape_.kv.head_dim;
   const std::size_t kv_heads = shape_.kv.kv_heads;
   const std::size_t group = shape_.heads / kv_heads;
@@ -224,12 +266,14 @@ void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer) {
     const auto head = static_cast<std::uint32_t>(item % kv_heads);
     float* const q = out_.data() + row * stride + head * group * dim;
     float* const k = out_.data() + row * stride + (shape_.heads + head) * dim;
-    const float* const v = k + kv_heads * dim;
-    const float* const turns = turns_.data() + std::size_t{step_.positions[row]} * shape_.rotary;
-    for (std::size_t g = 0; g < group; ++g) {
-      kernels_.rotate(q + g * dim, turns, shape_.rotary);
+    float* const v = k + kv_heads * dim;
+    const float* const by = turns(shape_.layers[layer].rope, row);
+    prepare_heads(q, group, values_from(weights.query_bias, head * group * dim), weights.query_norm, by);
+    prepare_heads(k, 1, values_from(weights.key_bias, head * dim), weights.key_norm, by);
+    const float* const bias = values_from(weights.value_bias, head * dim);
+    for (std::size_t d = 0; d < dim && bias != nullptr; ++d) {
+      v[d] += bias[d];
     }
-    kernels_.rotate(k, turns, shape_.rotary);
 
     const auto& part = step_.sequences[sequence_of_row_[row]];
     const std::size_t slot = part.target->kept(layer, head) + (row - part.first_row);
@@ -248,21 +292,24 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
   const kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
   const std::size_t kept = part.target->kept(layer, task.kv_head);
 
+  const std::size_t window = shape_.layers[layer].window;
+  const auto first_of = [&](std::size_t seen) { return window != 0 && seen > window ? seen - window : 0; };
   std::size_t visible = 0;
   for (std::size_t r = 0; r < task.rows; ++r) {
     const std::size_t row = task.first_row + r;
     visible = kept + (row - part.first_row) + 1;
     for (std::size_t g = 0; g < group; ++g) {
       const std::size_t head = task.kv_head * group + g;
-      own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible};
+      own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible, first_of(visible)};
     }
   }
   const std::span<const attention_query> queries{own.queries.data(), task.rows * group};
-  const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
+  const attention_score score{
+    static_cast<float>(shape_.attention_scale), static_cast<float>(shape_.score_cap)};
   const std::size_t size = partial_size(dim);
 
   if (task.split) {
-    kernels_.attend(kv, queries, task.segment, scale, own.scores.data(), own.results.data());
+    kernels_.attend(kv, queries, task.segment, score, own.scores.data(), own.results.data());
     for (std::uint32_t q = 0; q < queries.size(); ++q) {
       const auto row = static_cast<std::uint32_t>(task.first_row + q / group);
       const auto head = static_cast<std::uint32_t>(task.kv_head * group + q % group);
@@ -272,9 +319,11 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
     return;
   }
   const std::size_t segments = (visible + segment_tokens - 1) / segment_tokens;
-  kernels_.attend(kv, queries, 0, scale, own.scores.data(), own.results.data());
-  for (std::size_t segment = 1; segment < segments; ++segment) {
-    kernels_.attend(kv, queries, segment, scale, own.scores.data(), own.later.data());
+  // Segments before the first row's window have nothing to see.
+  const std::size_t start = own.queries.front().first / segment_tokens;
+  kernels_.attend(kv, queries, start, score, own.scores.data(), own.results.data());
+  for (std::size_t segment = start + 1; segment < segments; ++segment) {
+    kernels_.attend(kv, queries, segment, score, own.scores.data(), own.later.data());
     for (std::size_t q = 0; q < queries.size(); ++q) {
       kernels_.merge(own.later.data() + q * size, dim, own.results.data() + q * size);
     }
@@ -323,7 +372,8 @@ void cpu_ops::attend(worker& self, std::uint32_t layer) {
   self.sync();
 }
 
-void cpu_ops::gate(worker& self, std::uint32_t width) {
+void cpu_ops::gate(worker& self, std::uint32_t width, activation act) {
+  const auto gate = act == activation::silu ? kernels_.gate : kernels_.gate_gelu;
   auto& own = scratch_[self.index()];
   const std::size_t blocks = rounded(width) / block_inputs;
   const auto mine = self.share(rows() * blocks);
@@ -335,7 +385,7 @@ void cpu_ops::gate(worker& self, std::uint32_t width) {
     const std::size_t count = std::min(run * block_inputs, width - offset);
     const float* const a = out_.data() + row * 2 * width + offset;
     float* const y = needs_floats_ ? in_floats_.data() + row * rounded(width) + offset : own.row.data();
-    kernels_.gate(a, a + width, count, y);
+    gate(a, a + width, count, y);
     if (needs_quants_) {
       quantise(y, count, row, offset, width);
     }
@@ -344,13 +394,19 @@ void cpu_ops::gate(worker& self, std::uint32_t width) {
   self.sync();
 }
 
-void cpu_ops::finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) {
+void cpu_ops::finish(
+  worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) {
   const auto mine = self.share(step_.wanted.size());
   for (std::size_t i = mine.begin; i < mine.end; ++i) {
     norm_row(scratch_[self.index()], weight, step_.wanted[i], i);
   }
   self.sync();
   multiply(self, head, step_.wanted.size(), {logits.data(), head.outputs(), false});
+  if (cap != 0) {
+    const auto part = self.share(logits.size());
+    kernels_.cap(logits.data() + part.begin, part.end - part.begin, cap);
+    self.sync();
+  }
 }
 
 } // namespace godwit::ops::cpu

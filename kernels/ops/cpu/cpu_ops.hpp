@@ -28,14 +28,16 @@ class cpu_ops final : public op_set {
   result<std::unique_ptr<gain>> load_gain(const gguf::file& file, const gguf::tensor& tensor) override;
 
   void begin(const step& what) override;
-  void embed(worker& self, const matrix& table) override;
+  void embed(worker& self, const matrix& table, float scale) override;
   void norm(worker& self, const gain& weight) override;
   void product(worker& self, const matrix& weights) override;
   void add_product(worker& self, const matrix& weights) override;
-  void rotate_and_store(worker& self, std::uint32_t layer) override;
+  void add_norm(worker& self, const gain& weight) override;
+  void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) override;
   void attend(worker& self, std::uint32_t layer) override;
-  void gate(worker& self, std::uint32_t width) override;
-  void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) override;
+  void gate(worker& self, std::uint32_t width, activation act) override;
+  void finish(
+    worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) override;
 
  private:
   cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads);
@@ -58,6 +60,14 @@ class cpu_ops final : public op_set {
   void quantise(
     const float* values, std::size_t count, std::size_t row, std::size_t offset, std::size_t width);
   void multiply(worker& self, const matrix& weights, std::size_t rows, const product_output& out);
+  /// Writes the row's turns for every kind of rotary positions.
+  void make_turns(std::size_t row);
+  float* turns(std::size_t rope, std::size_t row) {
+    return turns_.data() + (rope * shape_.max_rows + row) * shape_.rotary;
+  }
+  /// Biases, norms and turns `count` heads of a row in place.
+  void prepare_heads(
+    float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const;
   void attend_task(scratch& own, const attention_task& task, std::uint32_t layer);
   void merge_row(scratch& own, std::uint32_t row);
 
@@ -77,7 +87,7 @@ class cpu_ops final : public op_set {
   aligned_array<std::int8_t> in_quants_;
   aligned_array<block_info> in_blocks_;
   aligned_array<float> out_;
-  aligned_array<float> turns_; ///< [context, rotary / 2][cos, sin]
+  aligned_array<float> turns_; ///< [ropes, max_rows, rotary / 2][cos, sin]
 
   attention_plan plan_;
   aligned_array<float> partials_;              ///< [slots, partial_size]

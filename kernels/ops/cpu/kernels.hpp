@@ -19,9 +19,11 @@
 ///              then, where the weights have a minimum, acc = fma(minimum, x_scale * float(sum of q), acc);
 ///              float weights: acc = fma(x, w, acc), inputs ascending
 ///   norm       y = (x * (1 / sqrt(sum(x²) / n + epsilon))) * weight, the sum as fma(x, x, lane)
-///   gate       y = (a / (1 + exp(-a))) * b
+///   gate       y = (a / (1 + exp(-a))) * b; for gelu_tanh y = (a / (1 + exp(-w))) * b with
+///              w = fma(a * a, 2 sqrt(2 / pi) * 0.044715, 2 sqrt(2 / pi)) * a
+///   cap        y = (1 - 2 / (1 + exp(min(x * (2 / cap), 88)))) * cap
 ///   rotate     y0 = fma(x0, cos, x1 * -sin), y1 = fma(x1, cos, x0 * sin)
-///   scores     even and odd elements of the query in two chains of fma, ascending; (even + odd) * scale
+///   scores     even and odd elements of the query in two chains of fma, ascending; (even + odd) * scale; cap
 ///   attention  positions in segments of 128; in a segment m = max, p = exp(s - m), l = sum of p in 16 lanes,
 ///              o = fma(p, v, o), positions ascending; segments are merged in ascending order
 ///   exp        a polynomial, see simd/lanes-inl.hpp
@@ -65,10 +67,18 @@ struct kv_pages {
   std::size_t head_dim = 0; ///< a multiple of 16
 };
 
-/// A rotated query vector and how many of the positions in the page list it sees.
+/// A rotated query vector and which positions of the page list it sees: those from `first` on, below
+/// `visible`.
 struct attention_query {
   const float* vector = nullptr;
   std::size_t visible = 0;
+  std::size_t first = 0;
+};
+
+/// What a product of query and key becomes.
+struct attention_score {
+  float scale = 0; ///< it times this
+  float cap = 0;   ///< and then capped, unless it is 0
 };
 
 /// Head of a partial result of attention: `[maximum, sum, unscaled output (head_dim)]`. A sum of zero stands
@@ -88,8 +98,12 @@ struct kernel_table {
   void (*quantise)(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) = nullptr;
   void (*norm)(const float* x, const float* weight, std::size_t count, float epsilon, float* y) = nullptr;
   void (*gate)(const float* a, const float* b, std::size_t count, float* y) = nullptr;
+  void (*gate_gelu)(const float* a, const float* b, std::size_t count, float* y) = nullptr;
+  void (*cap)(float* x, std::size_t count, float cap) = nullptr;
   /// @param turns `[count / 2][cos, sin]`
   void (*rotate)(float* x, const float* turns, std::size_t count) = nullptr;
+  /// Turns element i with element `count / 2 + i`.
+  void (*rotate_halves)(float* x, const float* turns, std::size_t count) = nullptr;
   /// Writes keys and values of one position into a page; magnitudes beyond half precision become the greatest
   /// half.
   void (*store)(
@@ -100,7 +114,7 @@ struct kernel_table {
   /// @param scratch  `[queries, segment_tokens]`
   /// @param partials `[queries, partial_size]`
   void (*attend)(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,
-    float scale, float* scratch, float* partials) = nullptr;
+    attention_score score, float* scratch, float* partials) = nullptr;
   /// Adds a later segment to an earlier result.
   void (*merge)(const float* later, std::size_t head_dim, float* result) = nullptr;
   /// y = output / sum

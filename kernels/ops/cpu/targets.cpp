@@ -10,6 +10,7 @@
   void fill_rows(kernel_table& table);                                                                       \
   void fill_attention(kernel_table& table);                                                                  \
   void fill_product(kernel_table& table);                                                                    \
+  void fill_tanh(kernel_table& table);                                                                       \
   }
 #define GODWIT_TARGET(NAME, ...)                                                                             \
   [] {                                                                                                       \
@@ -17,6 +18,7 @@
     NAME::fill_rows(made);                                                                                   \
     NAME::fill_attention(made);                                                                              \
     NAME::fill_product(made);                                                                                \
+    NAME::fill_tanh(made);                                                                                   \
     return made;                                                                                             \
   }()
 

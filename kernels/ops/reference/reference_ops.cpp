@@ -43,11 +43,57 @@ class double_gain final : public gain {
   std::vector<double> values;
 };
 
+const std::vector<double>& values_of(const gain& weight) {
+  return static_cast<const double_gain&>(weight).values;
+}
+
+/// 1 / rms(x)
+double inverse_rms(const double* x, std::size_t width, double epsilon) {
+  double squares = 0;
+  for (std::size_t i = 0; i < width; ++i) {
+    squares += x[i] * x[i];
+  }
+  return 1 / std::sqrt(squares / static_cast<double>(width) + epsilon);
+}
+
+/// Adds a bias to several heads; nullptr adds nothing.
+void add_bias(double* x, const gain* bias) {
+  if (bias != nullptr) {
+    for (const double value : values_of(*bias)) {
+      *x++ += value;
+    }
+  }
+}
+
+/// Norms each of `heads` heads; nullptr changes nothing.
+void norm_heads(double* x, std::size_t heads, const gain* weight, double epsilon) {
+  if (weight == nullptr) {
+    return;
+  }
+  const auto& gains = values_of(*weight);
+  for (std::size_t head = 0; head < heads; ++head, x += gains.size()) {
+    const double inverse = inverse_rms(x, gains.size(), epsilon);
+    for (std::size_t d = 0; d < gains.size(); ++d) {
+      x[d] = x[d] * inverse * gains[d];
+    }
+  }
+}
+
+double capped(double x, double cap) {
+  return cap == 0 ? x : cap * std::tanh(x / cap);
+}
+
+double activated(double a, activation act) {
+  if (act == activation::silu) {
+    return a / (1 + std::exp(-a));
+  }
+  return a / 2 * (1 + std::tanh(0.79788456080286535588 * (a + 0.044715 * a * a * a)));
+}
+
 } // namespace
 
 reference_ops::reference_ops(const op_shape& shape, team& threads)
-  : loops_{loops_here()}, shape_{shape}, frequencies_{rope_frequencies(shape.rotary, shape.rope_base)},
-    x_(std::size_t{shape.max_rows} * shape.embedding),
+  : loops_{loops_here()}, shape_{shape}, x_(std::size_t{shape.max_rows} * shape.embedding),
     in_((shape.max_rows + group - 1) / group * group * std::size_t{shape.input}),
     out_(std::size_t{shape.max_rows} * shape.output), sequence_of_row_(shape.max_rows),
     scratch_(threads.size()) {
@@ -82,10 +128,14 @@ void reference_ops::begin(const step& what) {
   }
 }
 
-void reference_ops::embed(worker& self, const matrix& table) {
+void reference_ops::embed(worker& self, const matrix& table, float scale) {
   const auto mine = self.share(rows());
   for (std::size_t row = mine.begin; row < mine.end; ++row) {
-    static_cast<const file_matrix&>(table).row(step_.tokens[row], &x_[row * shape_.embedding]);
+    double* const x = &x_[row * shape_.embedding];
+    static_cast<const file_matrix&>(table).row(step_.tokens[row], x);
+    for (std::size_t i = 0; i < shape_.embedding; ++i) {
+      x[i] *= static_cast<double>(scale);
+    }
   }
   self.sync();
 }
@@ -93,12 +143,8 @@ void reference_ops::embed(worker& self, const matrix& table) {
 void reference_ops::norm_row(const gain& weight, std::size_t from, std::size_t to) {
   const std::size_t width = shape_.embedding;
   const double* const x = &x_[from * width];
-  double squares = 0;
-  for (std::size_t i = 0; i < width; ++i) {
-    squares += x[i] * x[i];
-  }
-  const double inverse = 1 / std::sqrt(squares / static_cast<double>(width) + shape_.norm_epsilon);
-  const auto& gains = static_cast<const double_gain&>(weight).values;
+  const double inverse = inverse_rms(x, width, shape_.norm_epsilon);
+  const auto& gains = values_of(weight);
   for (std::size_t i = 0; i < width; ++i) {
     input(to, width, i) = x[i] * inverse * gains[i];
   }
@@ -149,25 +195,54 @@ void reference_ops::add_product(worker& self, const matrix& weights) {
     [&](std::size_t row, std::size_t output, double sum) { x_[row * shape_.embedding + output] += sum; });
 }
 
-void reference_ops::rotate(double* x, position_t position) const {
-  for (std::size_t i = 0; i < frequencies_.size(); ++i) {
-    const turn by = turn_by(position * frequencies_[i]);
-    const double x0 = x[2 * i];
-    const double x1 = x[2 * i + 1];
-    x[2 * i] = x0 * by.cosine - x1 * by.sine;
-    x[2 * i + 1] = x0 * by.sine + x1 * by.cosine;
+void reference_ops::add_norm(worker& self, const gain& weight) {
+  const std::size_t width = shape_.embedding;
+  const auto& gains = values_of(weight);
+  const auto mine = self.share(rows());
+  for (std::size_t row = mine.begin; row < mine.end; ++row) {
+    const double* const from = &out_[row * width];
+    const double inverse = inverse_rms(from, width, shape_.norm_epsilon);
+    for (std::size_t i = 0; i < width; ++i) {
+      x_[row * width + i] += from[i] * inverse * gains[i];
+    }
+  }
+  self.sync();
+}
+
+void reference_ops::prepare_heads(double* heads, const head_weights& weights) const {
+  double* const keys = heads + std::size_t{shape_.heads} * shape_.kv.head_dim;
+  add_bias(heads, weights.query_bias);
+  add_bias(keys, weights.key_bias);
+  add_bias(keys + std::size_t{shape_.kv.kv_heads} * shape_.kv.head_dim, weights.value_bias);
+  norm_heads(heads, shape_.heads, weights.query_norm, shape_.norm_epsilon);
+  norm_heads(keys, shape_.kv.kv_heads, weights.key_norm, shape_.norm_epsilon);
+}
+
+void reference_ops::rotate(double* x, position_t position, const rope& by) const {
+  const std::size_t pairs = by.frequencies.size();
+  const bool halves = shape_.pairs == rope_pairs::halves;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const turn made = turn_by(position * by.frequencies[i]);
+    double& first = x[halves ? i : 2 * i];
+    double& second = x[halves ? i + pairs : 2 * i + 1];
+    const double x0 = first * by.magnitude;
+    const double x1 = second * by.magnitude;
+    first = x0 * made.cosine - x1 * made.sine;
+    second = x0 * made.sine + x1 * made.cosine;
   }
 }
 
-void reference_ops::rotate_and_store(worker& self, std::uint32_t layer) {
+void reference_ops::rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) {
+  const rope& by = shape_.ropes[shape_.layers[layer].rope];
   const std::size_t dim = shape_.kv.head_dim;
   const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
   const auto mine = self.share(rows());
   for (std::size_t row = mine.begin; row < mine.end; ++row) {
     double* const heads = &out_[row * stride];
     const auto& part = step_.sequences[sequence_of_row_[row]];
+    prepare_heads(heads, weights);
     for (std::size_t head = 0; head < shape_.heads + shape_.kv.kv_heads; ++head) {
-      rotate(heads + head * dim, step_.positions[row]);
+      rotate(heads + head * dim, step_.positions[row], by);
     }
     for (std::uint32_t head = 0; head < shape_.kv.kv_heads; ++head) {
       const double* const k = heads + (shape_.heads + head) * dim;
@@ -198,18 +273,20 @@ void reference_ops::attend_head(
   };
   const double* const q = &out_[row * (shape_.heads + 2 * kv_heads) * dim + head * dim];
 
-  const double scale = 1 / std::sqrt(static_cast<double>(dim));
-  for (std::size_t start = 0; start < visible; start += page_tokens) {
+  const std::size_t window = shape_.layers[layer].window;
+  const std::size_t first = window != 0 && visible > window ? visible - window : 0;
+  const std::size_t first_page = first / page_tokens * page_tokens;
+  for (std::size_t start = first_page; start < visible; start += page_tokens) {
     double sums[page_tokens];
     loops_.score(q, page(start / page_tokens), dim, sums);
     for (std::size_t j = 0; j < page_tokens; ++j) {
-      scores[start + j] = sums[j] * scale;
+      scores[start + j] = capped(sums[j] * shape_.attention_scale, shape_.score_cap);
     }
   }
-  const double maximum =
-    *std::max_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(visible));
+  const double maximum = *std::max_element(scores.begin() + static_cast<std::ptrdiff_t>(first),
+    scores.begin() + static_cast<std::ptrdiff_t>(visible));
   double total = 0;
-  for (std::size_t j = 0; j < visible; ++j) {
+  for (std::size_t j = first; j < visible; ++j) {
     scores[j] = std::exp(scores[j] - maximum);
     total += scores[j];
   }
@@ -217,9 +294,11 @@ void reference_ops::attend_head(
   // The sums stand behind the scores.
   double* const sums = scores.data() + (visible + page_tokens - 1) / page_tokens * page_tokens;
   std::fill_n(sums, dim, 0.0);
-  for (std::size_t start = 0; start < visible; start += page_tokens) {
+  for (std::size_t start = first_page; start < visible; start += page_tokens) {
     const float* const values = page(start / page_tokens) + page_tokens * dim;
-    loops_.add(&scores[start], values, std::min<std::size_t>(page_tokens, visible - start), dim, sums);
+    const std::size_t from = std::max(start, first);
+    const std::size_t to = std::min<std::size_t>(start + page_tokens, visible);
+    loops_.add(&scores[from], values + (from - start) * dim, to - from, dim, sums);
   }
   for (std::size_t d = 0; d < dim; ++d) {
     input(row, width, head * dim + d) = sums[d] / total;
@@ -233,18 +312,19 @@ void reference_ops::attend(worker& self, std::uint32_t layer) {
   self.sync();
 }
 
-void reference_ops::gate(worker& self, std::uint32_t width) {
+void reference_ops::gate(worker& self, std::uint32_t width, activation act) {
   const auto mine = self.share(rows());
   for (std::size_t row = mine.begin; row < mine.end; ++row) {
     const double* const a = &out_[row * 2 * width];
     for (std::size_t i = 0; i < width; ++i) {
-      input(row, width, i) = a[i] / (1 + std::exp(-a[i])) * a[width + i];
+      input(row, width, i) = activated(a[i], act) * a[width + i];
     }
   }
   self.sync();
 }
 
-void reference_ops::finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) {
+void reference_ops::finish(
+  worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) {
   const auto mine = self.share(step_.wanted.size());
   for (std::size_t i = mine.begin; i < mine.end; ++i) {
     norm_row(weight, step_.wanted[i], i);
@@ -252,7 +332,7 @@ void reference_ops::finish(worker& self, const gain& weight, const matrix& head,
   self.sync();
   const std::size_t stride = head.outputs();
   multiply(self, head, step_.wanted.size(), [&](std::size_t row, std::size_t output, double sum) {
-    logits[row * stride + output] = static_cast<float>(sum);
+    logits[row * stride + output] = static_cast<float>(capped(sum, cap));
   });
 }
 

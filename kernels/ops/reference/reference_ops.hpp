@@ -27,14 +27,16 @@ class reference_ops final : public op_set {
   result<std::unique_ptr<gain>> load_gain(const gguf::file& file, const gguf::tensor& tensor) override;
 
   void begin(const step& what) override;
-  void embed(worker& self, const matrix& table) override;
+  void embed(worker& self, const matrix& table, float scale) override;
   void norm(worker& self, const gain& weight) override;
   void product(worker& self, const matrix& weights) override;
   void add_product(worker& self, const matrix& weights) override;
-  void rotate_and_store(worker& self, std::uint32_t layer) override;
+  void add_norm(worker& self, const gain& weight) override;
+  void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) override;
   void attend(worker& self, std::uint32_t layer) override;
-  void gate(worker& self, std::uint32_t width) override;
-  void finish(worker& self, const gain& weight, const matrix& head, std::span<float> logits) override;
+  void gate(worker& self, std::uint32_t width, activation act) override;
+  void finish(
+    worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) override;
 
  private:
   static constexpr std::size_t group = row_group;
@@ -48,14 +50,15 @@ class reference_ops final : public op_set {
   /// Calls `take(row, output, sum)` for all rows and this thread's outputs.
   template <class Take>
   void multiply(worker& self, const matrix& weights, std::size_t rows, Take&& take);
-  void rotate(double* x, position_t position) const;
+  void rotate(double* x, position_t position, const rope& by) const;
+  /// Biases and norms of the `[heads + 2 * kv_heads, head_dim]` of a row.
+  void prepare_heads(double* heads, const head_weights& weights) const;
   void attend_head(std::uint32_t layer, std::size_t row, std::size_t head, std::vector<double>& scores);
 
   loops loops_;
   op_shape shape_;
   std::uint64_t steps_ = 0;
   step step_;
-  std::vector<double> frequencies_;
   std::vector<double> x_;
   std::vector<double> in_;
   std::vector<double> out_;

@@ -16,7 +16,7 @@ inline constexpr std::size_t query_tile = 4;
 /// Scores of 16 positions for `Queries` queries. Lanes are positions.
 template <std::size_t Queries>
 HWY_INLINE void score_page(const kv_element* keys, std::size_t head_dim, const attention_query* queries,
-  float scale, float* const* scores) {
+  attention_score score, float* const* scores) {
   for (std::size_t lane = 0; lane < page_tokens; lane += lanes) {
     vfloat even[Queries];
     vfloat odd[Queries];
@@ -32,16 +32,21 @@ HWY_INLINE void score_page(const kv_element* keys, std::size_t head_dim, const a
       }
     }
     for (std::size_t q = 0; q < Queries; ++q) {
-      hn::StoreU(hn::Mul(hn::Add(even[q], odd[q]), constant(scale)), float_tag(), scores[q] + lane);
+      const vfloat made = hn::Mul(hn::Add(even[q], odd[q]), constant(score.scale));
+      hn::StoreU(score.cap == 0.0F ? made : capped(made, score.cap), float_tag(), scores[q] + lane);
     }
   }
 }
 
-/// Turns `count` scores into weights in place: exp(score - maximum), zero up to the next multiple of 16.
+/// Turns the scores `[skipped, count)` into weights in place: exp(score - maximum), zero before them and up
+/// to the next multiple of 16.
 /// @param result `[maximum, sum]`
-HWY_INLINE void soften(float* scores, std::size_t count, float* result) {
+HWY_INLINE void soften(float* scores, std::size_t skipped, std::size_t count, float* result) {
   const std::size_t rounded = (count + 15) / 16 * 16;
   const float lowest = -__builtin_inff();
+  for (std::size_t i = 0; i < skipped; ++i) {
+    scores[i] = lowest;
+  }
   for (std::size_t i = count; i < rounded; ++i) {
     scores[i] = lowest;
   }
@@ -110,25 +115,36 @@ HWY_INLINE void add_page(const kv_element* values, std::size_t head_dim, std::si
   }
 }
 
-/// How many positions of a segment a query sees.
-HWY_INLINE std::size_t seen(const attention_query& query, std::size_t begin) {
-  const std::size_t after = query.visible > begin ? query.visible - begin : 0;
+/// How many positions of a segment that starts at `begin` stand before `position`.
+HWY_INLINE std::size_t before(std::size_t position, std::size_t begin) {
+  const std::size_t after = position > begin ? position - begin : 0;
   return after < segment_tokens ? after : segment_tokens;
 }
 
-/// One segment for a tile of queries. Each query sees its own number of positions: what all of them see is
-/// computed together, the rest alone, so that no query reads a value it must not see.
+HWY_INLINE std::size_t clamp(std::size_t x, std::size_t least, std::size_t most) {
+  return x < least ? least : x < most ? x : most;
+}
+
+/// One segment for a tile of queries. Each query sees its own positions: what all of them see is computed
+/// together, the rest alone, so that no query reads a value it must not see.
 template <std::size_t Queries>
 HWY_INLINE void attend_tile(const kv_pages& kv, const page_id* pages, const attention_query* queries,
-  std::size_t begin, float scale, float* scratch, float* partials) {
+  std::size_t begin, attention_score score, float* scratch, float* partials) {
   const std::size_t dim = kv.head_dim;
+  // Each query sees [skipped, count) of the segment; all of them see [latest, least).
+  std::size_t skipped[Queries];
   std::size_t count[Queries];
   float* scores[Queries];
   float* outputs[Queries];
+  std::size_t earliest = segment_tokens;
+  std::size_t latest = 0;
   std::size_t least = segment_tokens;
   std::size_t most = 0;
   for (std::size_t q = 0; q < Queries; ++q) {
-    count[q] = seen(queries[q], begin);
+    skipped[q] = before(queries[q].first, begin);
+    count[q] = before(queries[q].visible, begin);
+    earliest = skipped[q] < earliest ? skipped[q] : earliest;
+    latest = skipped[q] > latest ? skipped[q] : latest;
     least = count[q] < least ? count[q] : least;
     most = count[q] > most ? count[q] : most;
     scores[q] = scratch + q * segment_tokens;
@@ -136,46 +152,58 @@ HWY_INLINE void attend_tile(const kv_pages& kv, const page_id* pages, const atte
     __builtin_memset(outputs[q], 0, dim * sizeof(float));
   }
   pages += begin / page_tokens;
+  earliest = earliest / page_tokens * page_tokens;
+  least = least > latest ? least : latest;
 
-  for (std::size_t start = 0; start < most; start += page_tokens) {
+  for (std::size_t start = earliest; start < most; start += page_tokens) {
     float* at[Queries];
     for (std::size_t q = 0; q < Queries; ++q) {
       at[q] = scores[q] + start;
     }
-    score_page<Queries>(kv.base + pages[start / page_tokens] * kv.stride, dim, queries, scale, at);
+    score_page<Queries>(kv.base + pages[start / page_tokens] * kv.stride, dim, queries, score, at);
   }
   for (std::size_t q = 0; q < Queries; ++q) {
     float* const result = partials + q * partial_size(dim);
-    if (count[q] == 0) {
+    if (count[q] <= skipped[q]) {
       result[0] = -__builtin_inff();
       result[1] = 0.0F;
     } else {
-      soften(scores[q], count[q], result);
+      soften(scores[q], skipped[q], count[q], result);
     }
   }
-  for (std::size_t start = 0; start < most; start += page_tokens) {
+  for (std::size_t start = earliest; start < most; start += page_tokens) {
     const kv_element* const values = kv.base + pages[start / page_tokens] * kv.stride + page_tokens * dim;
     float* at[Queries];
     for (std::size_t q = 0; q < Queries; ++q) {
       at[q] = scores[q] + start;
     }
-    const std::size_t shared = least <= start ? 0 : least - start < page_tokens ? least - start : page_tokens;
-    if (shared != 0) {
-      add_page<Queries>(values, dim, 0, shared, at, outputs);
+    const std::size_t end = start + page_tokens;
+    const std::size_t from = clamp(latest, start, end) - start;
+    const std::size_t to = clamp(least, start, end) - start;
+    for (std::size_t q = 0; q < Queries; ++q) {
+      const std::size_t own = clamp(skipped[q], start, end) - start;
+      const std::size_t own_end = clamp(count[q], start, end) - start;
+      const std::size_t until = own_end < from ? own_end : from;
+      if (own < until) {
+        add_page<1>(values, dim, own, until, at + q, outputs + q);
+      }
+    }
+    if (from < to) {
+      add_page<Queries>(values, dim, from, to, at, outputs);
     }
     for (std::size_t q = 0; q < Queries; ++q) {
-      const std::size_t own = count[q] <= start                ? 0
-                              : count[q] - start < page_tokens ? count[q] - start
-                                                               : page_tokens;
-      if (own > shared) {
-        add_page<1>(values, dim, shared, own, at + q, outputs + q);
+      const std::size_t own = clamp(skipped[q], start, end) - start;
+      const std::size_t own_end = clamp(count[q], start, end) - start;
+      const std::size_t after = own > to ? own : to;
+      if (after < own_end) {
+        add_page<1>(values, dim, after, own_end, at + q, outputs + q);
       }
     }
   }
 }
 
-void attend(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment, float scale,
-  float* scratch, float* partials) {
+void attend(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,
+  attention_score score, float* scratch, float* partials) {
   const std::size_t begin = segment * segment_tokens;
   const page_id* const pages = kv.pages.data();
   const attention_query* query = queries.data();
@@ -183,16 +211,16 @@ void attend(const kv_pages& kv, std::span<const attention_query> queries, std::s
     const std::size_t count = left < query_tile ? left : query_tile;
     switch (count) {
     case 4:
-      attend_tile<4>(kv, pages, query, begin, scale, scratch, partials);
+      attend_tile<4>(kv, pages, query, begin, score, scratch, partials);
       break;
     case 3:
-      attend_tile<3>(kv, pages, query, begin, scale, scratch, partials);
+      attend_tile<3>(kv, pages, query, begin, score, scratch, partials);
       break;
     case 2:
-      attend_tile<2>(kv, pages, query, begin, scale, scratch, partials);
+      attend_tile<2>(kv, pages, query, begin, score, scratch, partials);
       break;
     default:
-      attend_tile<1>(kv, pages, query, begin, scale, scratch, partials);
+      attend_tile<1>(kv, pages, query, begin, score, scratch, partials);
       break;
     }
     query += count;

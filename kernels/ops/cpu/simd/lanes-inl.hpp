@@ -140,6 +140,14 @@ HWY_INLINE vfloat exponential(vfloat x) {
   return hn::IfThenZeroElse(hn::Lt(x, constant(-87.0F)), hn::Mul(y, power));
 }
 
+/// cap * tanh(x / cap); NaN stays NaN.
+HWY_INLINE vfloat capped(vfloat x, float cap) {
+  // Beyond 88 the exponential would overflow; the hyperbolic tangent is 1 long before.
+  const vfloat e = exponential(hn::Min(hn::Mul(x, constant(2.0F / cap)), constant(88.0F)));
+  const vfloat tangent = hn::Sub(constant(1.0F), hn::Div(constant(2.0F), hn::Add(constant(1.0F), e)));
+  return hn::IfThenElse(hn::Eq(x, x), hn::Mul(tangent, constant(cap)), x);
+}
+
 } // namespace godwit::ops::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -114,6 +114,18 @@ void rotate(float* x, const float* turns, std::size_t count) {
   }
 }
 
+void rotate_halves(float* x, const float* turns, std::size_t count) {
+  float* const second = x + count / 2;
+  for (std::size_t i = 0; i < count / 2; ++i) {
+    const float x0 = x[i];
+    const float x1 = second[i];
+    const float cosine = turns[2 * i];
+    const float sine = turns[2 * i + 1];
+    x[i] = __builtin_fmaf(x0, cosine, x1 * -sine);
+    second[i] = __builtin_fmaf(x1, cosine, x0 * sine);
+  }
+}
+
 /// Rounds to half precision, ties to even; magnitudes beyond it become the greatest half.
 HWY_INLINE void to_halves(const float* from, std::uint16_t* to) {
   const vfloat limit = constant(65504.0F);
@@ -150,6 +162,7 @@ void fill_rows(kernel_table& table) {
   table.norm = &norm;
   table.gate = &gate;
   table.rotate = &rotate;
+  table.rotate_halves = &rotate_halves;
   table.store = &store;
 }
 

@@ -1,6 +1,7 @@
 // The shipped model against values computed with exact weights in double precision, by another program.
 #include "tests/support/test_model.hpp"
 #include "tests/unit/kernels/models/running.hpp"
+#include "tests/unit/kernels/models/scoring.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -22,23 +23,6 @@ const nlohmann::json& golden() {
 std::unique_ptr<model> shipped(const std::string& ops) {
   return load(gguf::file::open(test_model_path()).value(), ops, 2);
 }
-
-/// How far logits are from golden ones.
-struct comparison {
-  double worst = 0;
-  std::size_t clear = 0; ///< rows whose two best golden logits differ by more than 0.5
-  std::size_t other = 0; ///< those of them whose best token is another one
-
-  void add(std::span<const float> row, const nlohmann::json& top) {
-    for (const auto& entry : top) {
-      worst = std::max(worst, std::abs(row[entry[0].get<std::size_t>()] - entry[1].get<double>()));
-    }
-    if (top[0][1].get<double>() - top[1][1].get<double>() > 0.5) {
-      ++clear;
-      other += std::ranges::max_element(row) - row.begin() != top[0][0].get<std::ptrdiff_t>();
-    }
-  }
-};
 
 /// All greedy continuations under teacher forcing, several sequences in a step.
 comparison greedy(const std::string& ops) {
@@ -77,15 +61,6 @@ void run_text(const std::string& ops, const std::vector<token_id>& tokens, Use&&
       use(start + i, std::span{logits}.subspan(i * width, width));
     }
   }
-}
-
-double loss(std::span<const float> logits, token_id next) {
-  const double greatest = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float logit : logits) {
-    sum += std::exp(logit - greatest);
-  }
-  return greatest + std::log(sum) - logits[next];
 }
 
 double mean_loss(const std::string& ops, const std::vector<token_id>& tokens) {

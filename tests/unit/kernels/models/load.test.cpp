@@ -97,8 +97,9 @@ TEST_CASE("what the graph would get wrong is refused by name") {
     CHECK(failure.code == errc::unsupported);
     CHECK(failure.message.find(part) != std::string::npos);
   };
-  named(tiny_llama{}.write().add("llama.rope.scaling.type", "yarn"), "yarn");
-  named(tiny_llama{}.write().add("llama.rope.scale_linear", 4.0F), "llama.rope.scale_linear");
+  named(tiny_llama{}.write().add("llama.rope.scaling.type", "longrope"), "longrope");
+  named(tiny_llama{}.write().add("llama.attention.sliding_window", 64U), "llama.attention.sliding_window");
+  named(tiny_llama{}.write().add("llama.a.new.thing", "on"), "llama.a.new.thing");
   named(tiny_llama{}.write().add("llama.expert_count", 8U), "llama.expert_count");
   const auto floats = random_blocks(tensor_type::f32, 64, 1);
   named(tiny_llama{}.write().add_tensor("blk.0.attn_q.bias", tensor_type::f32, {64}, floats), "attn_q.bias");

@@ -46,18 +46,21 @@ struct made_pages {
   kv_pages view() const { return {memory.data(), 2 * page_tokens * dim, pages, dim}; }
 
   /// Attention by its definition.
-  std::vector<double> exact(const float* query, std::size_t visible) const {
-    std::vector<double> scores(visible);
-    for (std::size_t p = 0; p < visible; ++p) {
+  std::vector<double> exact(const attention_query& query, double cap = 0) const {
+    const std::size_t visible = query.visible;
+    std::vector<double> scores(visible, -std::numeric_limits<double>::infinity());
+    for (std::size_t p = query.first; p < visible; ++p) {
+      scores[p] = 0;
       for (std::size_t d = 0; d < dim; ++d) {
-        scores[p] += static_cast<double>(query[d]) * keys[p * dim + d];
+        scores[p] += static_cast<double>(query.vector[d]) * keys[p * dim + d];
       }
       scores[p] /= std::sqrt(static_cast<double>(dim));
+      scores[p] = cap == 0 ? scores[p] : cap * std::tanh(scores[p] / cap);
     }
     const double maximum = *std::ranges::max_element(scores);
     double total = 0;
     std::vector<double> sum(dim);
-    for (std::size_t p = 0; p < visible; ++p) {
+    for (std::size_t p = query.first; p < visible; ++p) {
       const double weight = std::exp(scores[p] - maximum);
       total += weight;
       for (std::size_t d = 0; d < dim; ++d) {
@@ -72,8 +75,8 @@ struct made_pages {
 };
 
 /// All segments of some queries, merged.
-std::vector<float> attend(
-  const kernel_table& target, const made_pages& pages, const std::vector<attention_query>& queries) {
+std::vector<float> attend(const kernel_table& target, const made_pages& pages,
+  const std::vector<attention_query>& queries, float cap = 0) {
   const std::size_t size = partial_size(pages.dim);
   std::size_t most = 0;
   for (const auto& query : queries) {
@@ -85,7 +88,7 @@ std::vector<float> attend(
   const float scale = 1 / std::sqrt(static_cast<float>(pages.dim));
   for (std::size_t segment = 0; segment * segment_tokens < most; ++segment) {
     auto& to = segment == 0 ? result : later;
-    target.attend(pages.view(), queries, segment, scale, scratch.data(), to.data());
+    target.attend(pages.view(), queries, segment, {scale, cap}, scratch.data(), to.data());
     for (std::size_t q = 0; q < queries.size() && segment != 0; ++q) {
       target.merge(later.data() + q * size, pages.dim, result.data() + q * size);
     }
@@ -115,7 +118,7 @@ TEST_CASE("attention agrees with its definition, on every target to the bit, alo
         first = together;
         double worst = 0;
         for (std::size_t q = 0; q < queries.size(); ++q) {
-          const auto exact = pages.exact(queries[q].vector, queries[q].visible);
+          const auto exact = pages.exact(queries[q]);
           for (std::size_t d = 0; d < dim; ++d) {
             worst = std::max(worst, std::abs(together[q * dim + d] - exact[d]));
           }
@@ -144,10 +147,59 @@ TEST_CASE("scores far apart leave the greatest alone, and infinite ones spoil on
   const std::vector<float> infinite(dim, std::numeric_limits<float>::infinity());
   for (const auto& target : targets_here()) {
     const auto y = attend(target, pages, {{large.data(), 40}, {infinite.data(), 40}});
-    const auto exact = pages.exact(large.data(), 40);
+    const auto exact = pages.exact({large.data(), 40});
     for (std::size_t d = 0; d < dim; ++d) {
       CHECK(y[d] == Approx(exact[d]).epsilon(1e-4));
       CHECK(std::isnan(y[dim + d]));
     }
+  }
+}
+
+TEST_CASE("a window hides what stands before it, and scores are capped, on every target to the bit") {
+  constexpr std::size_t dim = 32;
+  made_pages pages{dim, 300};
+  const auto vectors = random_floats(10 * dim, 4, 3);
+  std::vector<attention_query> queries;
+  // Windows of one position, within a page, over a page's and a segment's end, and none; four queries a tile.
+  for (const auto& [first, visible] : {std::pair{299U, 300U}, {290U, 300U}, {120U, 130U}, {128U, 129U},
+         {127U, 300U}, {0U, 300U}, {1U, 20U}, {16U, 32U}, {200U, 210U}, {43U, 299U}}) {
+    queries.push_back({vectors.data() + queries.size() * dim, visible, first});
+  }
+  for (const float cap : {0.0F, 2.0F}) {
+    std::vector<float> first;
+    for (const auto& target : targets_here()) {
+      INFO(target.name << ", cap " << cap);
+      const auto together = attend(target, pages, queries, cap);
+      first = first.empty() ? together : first;
+      CHECK(together == first);
+      for (std::size_t q = 0; q < queries.size(); ++q) {
+        const auto exact = pages.exact(queries[q], cap);
+        for (std::size_t d = 0; d < dim; ++d) {
+          REQUIRE(together[q * dim + d] == Approx(exact[d]).margin(1e-4));
+        }
+        const auto alone = attend(target, pages, {queries[q]}, cap);
+        CHECK(
+          std::equal(alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(q * dim)));
+      }
+    }
+  }
+}
+
+TEST_CASE("what a window hides may be no number") {
+  constexpr std::size_t dim = 16;
+  made_pages pages{dim, 40};
+  const auto clean = attend(targets_here().front(), pages, {{pages.keys.data(), 40, 20}});
+  for (std::size_t p = 0; p < 20; ++p) {
+    kv_element* const page = pages.memory.data() + pages.pages[p / page_tokens] * 2 * page_tokens * dim;
+    for (std::size_t d = 0; d < dim; ++d) {
+      page[d * page_tokens + p % page_tokens] = 0x7E00;
+      page[(page_tokens + p % page_tokens) * dim + d] = 0x7E00;
+    }
+  }
+  for (const auto& target : targets_here()) {
+    // Beside a query that sees it.
+    const auto y = attend(target, pages, {{pages.keys.data(), 40, 0}, {pages.keys.data(), 40, 20}});
+    CHECK_FALSE(y[0] == clean[0]);
+    CHECK(std::equal(clean.begin(), clean.end(), y.begin() + dim));
   }
 }

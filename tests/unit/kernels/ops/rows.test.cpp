@@ -121,6 +121,71 @@ TEST_CASE("rotation turns neighbouring pairs") {
   }
 }
 
+TEST_CASE("rotation turns elements of one half with those of the other") {
+  for (const auto& target : targets_here()) {
+    std::vector<float> x{1, 0, 0, 2, 3, 4};
+    const std::vector<float> turns{0, 1, -1, 0}; // a quarter, a half
+    target.rotate_halves(x.data(), turns.data(), 4);
+    CHECK(x == std::vector<float>{0, 0, 1, -2, 3, 4});
+  }
+}
+
+TEST_CASE("the gate of GELU is half a hyperbolic tangent, to both ends of the range") {
+  auto a = random_floats(1001, 9, 12);
+  a[0] = 1e30F;
+  a[1] = -1e30F;
+  a[2] = 0;
+  a[3] = std::numeric_limits<float>::infinity();
+  const auto b = random_floats(a.size(), 10, 3);
+  std::vector<float> first;
+  for (const auto& target : targets_here()) {
+    std::vector<float> y(a.size());
+    target.gate_gelu(a.data(), b.data(), a.size(), y.data());
+    if (first.empty()) {
+      first = y;
+      for (std::size_t i = 4; i < a.size(); ++i) {
+        const double x = a[i];
+        const double inner = std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x);
+        // By exp, where 1 + tanh has lost all digits; the error of a large exponent goes into the result.
+        const double exact = x / (1 + std::exp(-2 * inner)) * b[i];
+        CHECK(std::abs(y[i] - exact) <= (8 + 4 * std::abs(inner)) * epsilon * std::abs(exact) + 1e-35);
+        CHECK(y[i] == Approx(x / 2 * (1 + std::tanh(inner)) * b[i]).epsilon(1e-5).margin(1e-5));
+      }
+      CHECK(y[0] == 1e30F * b[0]);
+      CHECK(std::abs(y[1]) < 1e-7);
+      CHECK(y[2] == 0);
+    }
+    INFO(target.name);
+    CHECK(y == first);
+  }
+}
+
+TEST_CASE("a cap bends numbers towards it, and what is no number stays none") {
+  auto x = random_floats(1001, 11, 200);
+  x[0] = std::numeric_limits<float>::infinity();
+  x[1] = -std::numeric_limits<float>::infinity();
+  x[2] = std::numeric_limits<float>::quiet_NaN();
+  x[3] = 0;
+  std::vector<float> first;
+  for (const auto& target : targets_here()) {
+    auto y = x;
+    target.cap(y.data(), y.size(), 30);
+    CHECK(y[0] == 30);
+    CHECK(y[1] == -30);
+    CHECK(std::isnan(y[2]));
+    CHECK(y[3] == 0);
+    y[2] = 0;
+    if (first.empty()) {
+      first = y;
+      for (std::size_t i = 4; i < x.size(); ++i) {
+        CHECK(std::abs(y[i] - 30 * std::tanh(static_cast<double>(x[i]) / 30)) <= 30 * 8 * epsilon);
+      }
+    }
+    INFO(target.name);
+    CHECK(y == first);
+  }
+}
+
 TEST_CASE("stored positions are halves, keys by element and values by position") {
   constexpr std::size_t dim = 48;
   auto k = random_floats(dim, 7, 10);

@@ -1,0 +1,204 @@
+#include "kernels/models/transformer.hpp"
+
+#include "kernels/models/fingerprint.hpp"
+#include "kernels/models/transformer_weights.hpp"
+#include "kernels/ops/contract.hpp"
+#include "kernels/ops/dispatch.hpp"
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <vector>
+
+namespace godwit {
+
+namespace {
+
+class transformer final : public model {
+ public:
+  transformer(std::shared_ptr<const gguf::file> file, const transformer_form& form, std::string fingerprint,
+    std::unique_ptr<team> threads, std::unique_ptr<ops::op_set> ops, transformer_weights weights,
+    std::uint32_t max_rows)
+    : file_{std::move(file)}, form_{form}, fingerprint_{std::move(fingerprint)}, threads_{std::move(threads)},
+      ops_{std::move(ops)}, weights_{std::move(weights)}, max_rows_{max_rows} {
+    shape_ = {.architecture = form.architecture,
+      .context = form.context,
+      .vocabulary = form.vocabulary,
+      .embedding = form.embedding,
+      .heads = form.heads,
+      .kv = {.layers = form.layers,
+        .kv_heads = form.kv_heads,
+        .head_dim = form.head_dim,
+        .type = ops_->kv_elements()},
+      .ops = std::string{ops_->name()}};
+    tokens_.reserve(max_rows);
+    positions_.reserve(max_rows);
+    sequences_.reserve(max_rows);
+    wanted_.reserve(max_rows);
+  }
+
+  const model_shape& shape() const override { return shape_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  std::uint32_t max_rows() const override { return max_rows_; }
+
+  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
+    plan(chunks);
+    GODWIT_CHECK(logits.size() == wanted_.size() * shape_.vocabulary);
+    if (tokens_.empty()) {
+      return;
+    }
+    ops_->begin({tokens_, positions_, sequences_, wanted_});
+    threads_->run([&](worker& self) { compute(self, logits); });
+    for (const auto& part : chunks) {
+      part.target->advance(static_cast<std::uint32_t>(part.tokens.size()));
+    }
+  }
+
+ private:
+  /// Lays the rows of the chunks out one after the other.
+  void plan(std::span<const chunk> chunks) {
+    tokens_.clear();
+    positions_.clear();
+    sequences_.clear();
+    wanted_.clear();
+    for (const auto& part : chunks) {
+      const auto count = static_cast<std::uint32_t>(part.tokens.size());
+      if (count == 0) {
+        continue;
+      }
+      const auto first = static_cast<std::uint32_t>(tokens_.size());
+      const position_t start = part.target->length();
+      GODWIT_CHECK(count <= max_rows_ - first);
+      GODWIT_CHECK(start < shape_.context && count <= shape_.context - start);
+      GODWIT_CHECK(part.target->pool().shape() == shape_.kv);
+      sequences_.push_back({part.target, first, count});
+      for (std::uint32_t i = 0; i < count; ++i) {
+        GODWIT_CHECK(part.tokens[i] < shape_.vocabulary);
+        tokens_.push_back(part.tokens[i]);
+        positions_.push_back(start + i);
+        if (part.logits == logits_wanted::all || (part.logits == logits_wanted::last && i + 1 == count)) {
+          wanted_.push_back(first + i);
+        }
+      }
+    }
+  }
+
+  /// One thread's part of a step.
+  void compute(worker& self, std::span<float> logits) {
+    auto& ops = *ops_;
+    ops.embed(self, *weights_.embedding, static_cast<float>(form_.embedding_scale));
+    for (std::uint32_t i = 0; i < form_.layers; ++i) {
+      const auto& block = weights_.blocks[i];
+      ops.norm(self, *block.attention_norm);
+      ops.product(self, *block.attention_input);
+      ops.rotate_and_store(self, i, block.heads());
+      ops.attend(self, i);
+      add(self, *block.attention_output, block.attention_output_norm.get());
+      ops.norm(self, *block.feed_forward_norm);
+      ops.product(self, *block.feed_forward_input);
+      ops.gate(self, form_.feed_forward, form_.gate);
+      add(self, *block.feed_forward_output, block.feed_forward_output_norm.get());
+    }
+    if (!wanted_.empty()) {
+      ops.finish(self, *weights_.output_norm, weights_.output ? *weights_.output : *weights_.embedding,
+        static_cast<float>(form_.logit_cap), logits);
+    }
+  }
+
+  /// Adds a product to the residual stream, normed first where the model says so.
+  void add(worker& self, const ops::matrix& weights, const ops::gain* norm) {
+    if (norm == nullptr) {
+      ops_->add_product(self, weights);
+    } else {
+      ops_->product(self, weights);
+      ops_->add_norm(self, *norm);
+    }
+  }
+
+  std::shared_ptr<const gguf::file> file_; ///< some ops read weights in place
+  transformer_form form_;
+  std::string fingerprint_;
+  model_shape shape_;
+  std::unique_ptr<team> threads_;
+  std::unique_ptr<ops::op_set> ops_;
+  transformer_weights weights_;
+  std::uint32_t max_rows_;
+
+  // The current step.
+  std::vector<token_id> tokens_;
+  std::vector<position_t> positions_;
+  std::vector<ops::step_sequence> sequences_;
+  std::vector<std::uint32_t> wanted_;
+};
+
+/// The widths of the graph.
+result<ops::op_shape> shape_for(const transformer_form& form, std::uint32_t max_rows) {
+  const ops::op_shape shape{.max_rows = max_rows,
+    .embedding = form.embedding,
+    .input = std::max({form.embedding, form.heads * form.head_dim, form.feed_forward}),
+    .output =
+      std::max({(form.heads + 2 * form.kv_heads) * form.head_dim, 2 * form.feed_forward, form.embedding}),
+    .heads = form.heads,
+    .context = form.context,
+    .rotary = form.rotary,
+    .pairs = form.pairs,
+    .ropes = form.ropes,
+    .layers = form.attention,
+    .attention_scale = form.attention_scale,
+    .score_cap = form.score_cap,
+    .norm_epsilon = static_cast<float>(form.norm_epsilon),
+    .kv = {.layers = form.layers, .kv_heads = form.kv_heads, .head_dim = form.head_dim}};
+  // A file's numbers decide what is allocated, so they get a limit of their own.
+  constexpr std::uint64_t most_elements = std::uint64_t{1} << 29;
+  const std::uint64_t widths = std::uint64_t{shape.embedding} + shape.input + shape.output;
+  if (std::uint64_t{max_rows} * widths > most_elements) {
+    return fail(errc::unsupported, "a model this wide");
+  }
+  for (const auto& rope : form.ropes) {
+    for (const double frequency : rope.frequencies) {
+      if (frequency * form.context > ops::most_angle) {
+        return fail(errc::unsupported, "rotary positions that turn this fast over a context this long");
+      }
+    }
+  }
+  return shape;
+}
+
+result<std::unique_ptr<model>> load(std::shared_ptr<const gguf::file> file, const transformer_form& form,
+  const std::string& implementation, std::uint32_t threads, std::uint32_t max_rows) {
+  const auto shape = shape_for(form, max_rows);
+  if (!shape) {
+    return fail(shape);
+  }
+  auto workers = std::make_unique<team>(threads);
+  auto made = ops::make_op_set(implementation, *shape, *workers);
+  if (!made) {
+    return fail(made);
+  }
+  auto& op_set = *made;
+  // Before the weights are packed and the file's pages forgotten.
+  auto fingerprint = fingerprint_of(*file, ops::contract_of(op_set->name()), form.to_string(), *workers);
+  auto weights = load_weights(*file, form, *op_set);
+  if (!weights) {
+    return fail(weights);
+  }
+  return std::make_unique<transformer>(std::move(file), form, std::move(fingerprint), std::move(workers),
+    std::move(op_set), std::move(*weights), max_rows);
+}
+
+} // namespace
+
+result<std::unique_ptr<model>> load_transformer(std::shared_ptr<const gguf::file> file,
+  const transformer_form& form, const std::string& implementation, std::uint32_t threads,
+  std::uint32_t max_rows) {
+  try {
+    return load(std::move(file), form, implementation, threads, max_rows);
+  } catch (const std::bad_alloc&) {
+    return fail(errc::resource_exhausted, "no memory for the model's weights");
+  } catch (const std::system_error&) {
+    return fail(errc::resource_exhausted, "the system gives no more threads");
+  }
+}
+
+} // namespace godwit
