@@ -16,6 +16,8 @@ result<std::uint64_t> event_streams::open(schema::SubscribeRequest::Reader reque
   next.credit = std::min(most_credit, request.getCredit());
   next.only = request.getOnlyTurn();
   next.snapshot = request.getSnapshot();
+  next.past_only = request.getPastOnly();
+  next.last = machine_.sequence();
   if (next.only != 0 && machine_.find(next.only) == nullptr)
     return fail(errc::invalid_argument, "the session has no such turn", "turn");
   if (auto placed = place(next, request); !placed)
@@ -118,11 +120,11 @@ result<void> event_streams::catch_up(stream& behind, std::vector<session_event>&
     behind.live = true;
   }
   while (!behind.live && take(behind, out) && !behind.ended) {
-    if (behind.order.sequence() >= machine_.sequence()) {
+    if (behind.order.sequence() >= end_of(behind)) {
       behind.live = true;
       break;
     }
-    auto events = history_.next(behind.order, machine_.sequence());
+    auto events = history_.next(behind.order, end_of(behind));
     if (!events)
       return fail(events);
     behind.read = std::move(*events);
@@ -130,10 +132,16 @@ result<void> event_streams::catch_up(stream& behind, std::vector<session_event>&
   return {};
 }
 
+sequence_number event_streams::end_of(const stream& one) const {
+  return one.past_only ? one.last : machine_.sequence();
+}
+
 /// Nothing more can come.
 bool event_streams::over(const stream& one) const {
   if (!one.live)
     return false;
+  if (one.past_only)
+    return true;
   const auto* turn = machine_.find(one.only);
   return machine_.closed() || (turn != nullptr && turn->ended != 0);
 }

@@ -49,7 +49,9 @@ class event_streams {
     std::uint64_t number = 0;
     std::uint32_t credit = 0;
     turn_number only = 0;
-    bool snapshot = false;           ///< is still to be sent
+    bool snapshot = false; ///< is still to be sent
+    bool past_only = false;
+    sequence_number last = 0;        ///< with `past_only`: the record behind whose events it ends
     bool live = false;               ///< everything before now was sent
     event_maker order;               ///< if not live: behind the last record read
     std::vector<session_event> read; ///< if not live: made, to be sent
@@ -62,6 +64,8 @@ class event_streams {
   result<void> catch_up(stream& behind, std::vector<session_event>& out);
   bool over(const stream& one) const;
   void advance(stream& one);
+  /// The last record whose events the stream is to have.
+  sequence_number end_of(const stream& one) const;
   void send(stream& to, const std::vector<session_event>& events, const error* why);
 
   const session_machine& machine_;

@@ -113,6 +113,7 @@ struct SubscribeRequest {
   credit @2 :UInt32 = 64;            # events that may be sent before more is granted
   onlyTurn @3 :UInt32;               # leave out other turns' events and end after this turn's last one; 0 is never
 }
+  pastOnly @4 :Bool;                 # end behind the last event that there is now
 
 struct Subscribed {
   subscription @0 :UInt64;

@@ -109,13 +109,16 @@ result<void> check_parameters(const http::request& request, std::initializer_lis
 }
 
 result<events_query> events_query_of(const http::request& request) {
-  if (const auto known = check_parameters(request, {"after", "snapshot"}); !known)
+  if (const auto known = check_parameters(request, {"after", "snapshot", "follow"}); !known)
     return fail(known);
   events_query out;
-  if (const auto snapshot = request.parameter("snapshot")) {
-    if (*snapshot != "0" && *snapshot != "1")
-      return invalid("snapshot", "must be 0 or 1");
-    out.snapshot = *snapshot == "1";
+  for (const auto& [name, target] :
+    {std::pair("snapshot", &events_query::snapshot), std::pair("follow", &events_query::follow)}) {
+    const auto value = request.parameter(name);
+    if (value && *value != "0" && *value != "1")
+      return invalid(name, "must be 0 or 1");
+    if (value)
+      out.*target = *value == "1";
   }
   const auto header = request.field("Last-Event-ID");
   const auto after = header ? header : request.parameter("after");

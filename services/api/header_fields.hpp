@@ -38,10 +38,11 @@ result<void> check_parameters(const http::request& request, std::initializer_lis
 struct events_query {
   std::string after; ///< an event's id; empty is from the beginning
   bool snapshot = false;
+  bool follow = true; ///< stay for events to come
 };
 
-/// `?after=`, over which `Last-Event-ID` wins, and `?snapshot=1`. Whether the id exists is for the session to
-/// say.
+/// `?after=`, over which `Last-Event-ID` wins, `?snapshot=1` and `?follow=0`. Whether the id exists is for
+/// the session to say.
 result<events_query> events_query_of(const http::request& request);
 
 /// A page of a list.

@@ -139,7 +139,7 @@ void post_message(caf::actor_system& system, const call& request) {
     return request.refuse(parsed.error());
   const auto mail = message_letter(*parsed, *key);
   if (parsed->stream || wants_events(request.request()))
-    return spawn_stream_call(system, request, {.after = {}, .snapshot = false, .message = mail});
+    return spawn_stream_call(system, request, {.after = {}, .message = mail});
   if (parsed->cancel_on_disconnect)
     return request.refuse(error{errc::invalid_argument,
       "on_disconnect \"cancel\" needs \"stream\": true, since without it the connection ends at once",
@@ -156,7 +156,8 @@ void follow_events(caf::actor_system& system, const call& request) {
   const auto query = events_query_of(request.request());
   if (!query)
     return request.refuse(query.error());
-  spawn_stream_call(system, request, {.after = query->after, .snapshot = query->snapshot, .message = {}});
+  spawn_stream_call(system, request,
+    {.after = query->after, .snapshot = query->snapshot, .past_only = !query->follow, .message = {}});
 }
 
 } // namespace godwit

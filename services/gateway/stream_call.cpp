@@ -105,6 +105,7 @@ void stream_call::subscribe() {
     b.setSnapshot(wish_.snapshot && !events_.begun());
     b.setCredit(call_.config().options.event_credit);
     b.setOnlyTurn(turn_);
+    b.setPastOnly(wish_.past_only);
   });
   self_->request(session_, call_.timeout(), wish, event_sink_actor(self_))
     .then([this](const letter<schema::Subscribed>& answer) { subscribed(answer.read().getSubscription()); },

@@ -32,6 +32,7 @@ using stream_actor = event_sink_actor::extend<
 struct stream_wish {
   std::string after;
   bool snapshot = false;
+  bool past_only = false; ///< end behind the last event that there is
   /// A message to post first: then the events are those of its turn.
   std::optional<letter<schema::PostMessage>> message;
 };

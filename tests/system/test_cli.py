@@ -100,6 +100,13 @@ class AgainstANode(WithNode):
         self.assertIn(b"The sky on a clear day is", done.stdout)
         self.assertIn(b"ses_", done.stdout)
 
+        ids = [json.loads(event)["id"] for event in events]
+        for index in (0, len(ids) // 2, -2, -1):
+            rest = self.cli("session", "events", session, "--json", "--after", ids[index])
+            self.assertEqual(rest.returncode, 0, rest.stderr)
+            self.assertEqual(rest.stdout.decode().splitlines(), events[index % len(ids) + 1:])
+        future = self.cli("session", "events", session, "--after", str(int(ids[-1]) + 10**6))
+        self.assertEqual((future.returncode, future.stdout), (1, b""))
     def test_ctrl_c_cancels_the_turn_and_not_the_program(self):
         leader, follower = pty.openpty()
         chat = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "chat", "--seed", "1",
@@ -110,6 +117,30 @@ class AgainstANode(WithNode):
 
         def wait_for(text):
             nonlocal seen
+    def test_events_are_those_that_there_are_unless_more_are_to_be_followed(self):
+        session = self.node.session(sampling={"temperature": 0.8, "seed": 3, "max_tokens": 400})
+        empty = self.cli("session", "events", session)
+        self.assertEqual((empty.returncode, empty.stdout), (0, b""))
+        self.assertEqual(self.cli("session", "send", session, "Write a long story.", "--no-wait").returncode, 0)
+        while_running = self.cli("session", "events", session, "--json").stdout.decode().splitlines()
+        self.assertEqual(self.node.call("GET", f"/v1/sessions/{session}").json["status"], "running")
+        self.assertTrue(while_running)
+        follower = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "session", "events", session,
+                                     "--follow", "--json"], stdout=subprocess.PIPE)
+        try:
+            self.node.call("POST", f"/v1/sessions/{session}/cancel", {})
+            seen = []
+            for line in follower.stdout:
+                seen.append(line.decode().rstrip("\n"))
+                if json.loads(line)["event"] == "turn.cancelled":
+                    break
+            self.assertEqual(seen[: len(while_running)], while_running)
+            self.assertIsNone(follower.poll())
+        finally:
+            follower.kill()
+            follower.wait()
+            follower.stdout.close()
+
             deadline = time.monotonic() + PATIENCE
             while text not in seen:
                 self.assertLess(time.monotonic(), deadline, seen)

@@ -46,6 +46,18 @@ class Sessions(WithNode):
         future = str(int(seen[-1].id) + 10**6)
         self.assert_error(self.node.call("GET", f"/v1/sessions/{one}/events?after={future}"), 400, param="after")
 
+    def test_without_following_a_stream_ends_behind_the_last_event(self):
+        session = self.node.session(**GREEDY)
+        seen = self.node.say(session, "Hi")
+        path = f"/v1/sessions/{session}/events?follow=0"
+        for after, expected in (("", seen), (f"&after={seen[2].id}", seen[3:]), (f"&after={seen[-1].id}", [])):
+            with self.subTest(after=after), contextlib.closing(self.node.stream("GET", path + after)) as stream:
+                self.assertEqual(stream.status, 200)
+                self.assertEqual(stream.rest(), expected)
+        with contextlib.closing(self.node.stream("GET", path + "&snapshot=1")) as stream:
+            self.assertEqual([event.type for event in stream.rest()], ["snapshot"])
+        self.assert_error(self.node.call("GET", path + "2"), 400, param="follow")
+
     def test_a_session_object_tells_its_state(self):
         session = self.node.session(system="Be short.", metadata={"team": "a"}, ttl_s=3600, **GREEDY)
         self.node.say(session, "Hi")

@@ -164,23 +164,10 @@ int session_send(client& node, const settings& how, const std::string& id, const
 
 int session_events(
   client& node, const settings& how, const std::string& id, const std::string& after, bool follow) {
-  std::uint64_t last = 0;
-  if (!follow) {
-    // The stream of a live session does not end: stop at the record that was the last when we asked.
-    const auto now = node.call("GET", session_path(id));
-    if (!now)
-      return report(now.error(), how.json);
-    if (plain(member(now->body, "status")) != "idle")
-      follow = true;
-    else
-      last = member(now->body, "turns").get<std::uint64_t>();
-    if (!follow && last == 0)
-      return exit_ok;
-  }
-  std::uint64_t turns_ended = 0;
-  auto path = session_path(id, "/events");
+  auto path = session_path(id, follow ? "/events?follow=1" : "/events?follow=0");
   if (!after.empty())
-    path += "?after=" + path_part(after);
+    path += "&after=" + path_part(after);
+  std::optional<error> failure;
   const auto done = node.stream("GET", path, nullptr, {}, [&](const sse_event& event) {
     const auto data = ordered_json::parse(event.data, nullptr, false);
     if (how.json)
@@ -188,12 +175,13 @@ int session_events(
     else
       fmt::print("{}  {:<18} {}\n", event.id, event.type, event.data);
     std::fflush(stdout);
-    const auto turn = member(data, "turn");
-    if (ends_turn(event) && turn.is_number_unsigned())
-      turns_ended = turn.get<std::uint64_t>();
-    return follow || turns_ended < last;
+    if (event.type == "error")
+      failure = turn_failure(event);
+    return true;
   });
-  return done ? exit_ok : report(done.error(), how.json);
+  if (!done)
+    return report(done.error(), how.json);
+  return failure ? report(*failure, how.json) : exit_ok;
 }
 
 int session_transcript(client& node, const settings& how, const std::string& id) {

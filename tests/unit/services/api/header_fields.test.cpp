@@ -73,6 +73,9 @@ TEST_CASE("the header's event id wins over the query's") {
   CHECK(events_query_of(request).value().after == "9");
   CHECK(events_query_of({}).value().after.empty());
   CHECK_FALSE(events_query_of({}).value().snapshot);
+  CHECK(events_query_of({}).value().follow);
+  CHECK(events_query_of(with_query({{"follow", "1"}})).value().follow);
+  CHECK_FALSE(events_query_of(with_query({{"follow", "0"}})).value().follow);
 }
 
 TEST_CASE("a faulty query names its parameter") {
@@ -81,6 +84,7 @@ TEST_CASE("a faulty query names its parameter") {
   CHECK(
     events_query_of(with_header("Last-Event-ID", std::string(129, '1'))).error().param == "Last-Event-ID");
   CHECK(events_query_of(with_query({{"snapshot", "yes"}})).error().param == "snapshot");
+  CHECK(events_query_of(with_query({{"follow", "no"}})).error().param == "follow");
   CHECK(events_query_of(with_query({{"from", "1"}})).error().param == "from");
   CHECK(page_query_of(with_query({{"limit", "0"}})).error().param == "limit");
   CHECK(page_query_of(with_query({{"limit", "101"}})).error().param == "limit");
