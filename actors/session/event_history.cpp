@@ -57,4 +57,13 @@ result<std::vector<session_event>> event_history::next(event_maker& order, seque
   return events;
 }
 
+result<sequence_number> event_history::oldest() const {
+  const auto records = records_->read(session_, 1, 1);
+  if (!records)
+    return fail(records);
+  if (records->empty())
+    return fail(errc::gone, "no event of this session is kept any more");
+  return records->front().sequence;
+}
+
 } // namespace godwit

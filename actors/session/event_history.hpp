@@ -35,6 +35,9 @@ class event_history {
   /// them.
   result<std::vector<session_event>> next(event_maker& order, sequence_number last) const;
 
+  /// The first record that the journal still has. @returns the journal's errors, `gone` if it has none
+  result<sequence_number> oldest() const;
+
   std::size_t marks() const { return marks_.size(); }
 
  private:

@@ -124,7 +124,8 @@ result<std::vector<placed_record>> memory_journal::read(
       return fail(entry);
     std::vector<placed_record> found;
     const auto& records = (*entry)->records;
-    for (std::size_t i = from == 0 ? 0 : from - 1; i < records.size() && found.size() < limit; ++i) {
+    for (std::size_t i = std::max(from, (*entry)->oldest) - 1; i < records.size() && found.size() < limit;
+         ++i) {
       if (records[i].sequence == (*entry)->damaged) {
         quarantined_.insert(session);
         return session_quarantined();
@@ -204,6 +205,12 @@ void memory_journal::damage(const session_id& session, sequence_number sequence)
   const std::lock_guard lock(mutex_);
   if (const auto place = disk_->sessions.find(session); place != disk_->sessions.end())
     place->second.damaged = sequence;
+}
+
+void memory_journal::forget(const session_id& session, sequence_number before) {
+  const std::lock_guard lock(mutex_);
+  if (const auto place = disk_->sessions.find(session); place != disk_->sessions.end())
+    place->second.oldest = before;
 }
 
 std::optional<memory_journal::planned_failure> memory_journal::next_failure(call kind) {

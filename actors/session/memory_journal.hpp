@@ -18,6 +18,7 @@ struct memory_disk {
     journal_head head;
     std::vector<placed_record> records;
     sequence_number damaged = 0; ///< this record no longer checks; 0 is none
+    sequence_number oldest = 1;  ///< records before this one are not kept any more
   };
   std::map<session_id, session> sessions;
 };
@@ -65,6 +66,9 @@ class memory_journal final : public journal {
 
   /// From now on this record does not check: reading it quarantines the session.
   void damage(const session_id& session, sequence_number sequence);
+
+  /// From now on the records before this one are gone.
+  void forget(const session_id& session, sequence_number before);
 
  private:
   struct planned_failure {

@@ -94,7 +94,7 @@ class session_shell final : public session_ports {
 
   result<letter<schema::SessionInfo>> info() const {
     if (!broken_)
-      return session_info(core_.machine());
+      return session_info(core_.machine(), history_.oldest().value_or(0));
     if (broken_->code != errc::quarantined && broken_->code != errc::corrupt
         && broken_->code != errc::unsupported)
       return tl::unexpected<error>(*broken_);

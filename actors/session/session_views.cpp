@@ -40,7 +40,7 @@ json info_json(schema::SessionInfo::Reader info) {
 
 } // namespace
 
-letter<schema::SessionInfo> session_info(const session_machine& machine) {
+letter<schema::SessionInfo> session_info(const session_machine& machine, sequence_number oldest) {
   return letter<schema::SessionInfo>::make([&](schema::SessionInfo::Builder b) {
     b.setId(machine.id().value);
     b.setStatus(status(machine));
@@ -63,6 +63,8 @@ letter<schema::SessionInfo> session_info(const session_machine& machine) {
       b.setForkedFrom(machine.parent());
       b.setForkedAt(event_ids(session_id(machine.parent())).text({machine.forked_at(), event_place::end}));
     }
+    if (oldest != 0)
+      b.setOldestEvent(machine.ids().text({oldest, 0}));
     b.setQueued(static_cast<std::uint32_t>(machine.order().waiting().size()));
   });
 }

@@ -12,7 +12,8 @@ namespace godwit {
 
 // How a session looks from outside: functions of its state.
 
-letter<schema::SessionInfo> session_info(const session_machine& machine);
+/// @param oldest the first record that the journal still has; 0 if that is not known
+letter<schema::SessionInfo> session_info(const session_machine& machine, sequence_number oldest = 1);
 
 /// The conversation with the running turn, in the order in which it was held: what the model has seen. Turns
 /// that ended before they had a prompt are left out; waiting ones come at the end.

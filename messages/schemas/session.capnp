@@ -61,6 +61,7 @@ struct SessionInfo {
   forkedFrom @13 :Text;
   forkedAt @14 :Text;                # an event id of the parent
   queued @15 :UInt32;                # messages waiting behind the running turn
+  oldestEvent @16 :Text;             # the first place that is kept; empty if the journal cannot tell
 }
 
 struct SessionList {
@@ -112,8 +113,8 @@ struct SubscribeRequest {
   snapshot @1 :Bool;                 # start with one snapshot event, then what comes after it
   credit @2 :UInt32 = 64;            # events that may be sent before more is granted
   onlyTurn @3 :UInt32;               # leave out other turns' events and end after this turn's last one; 0 is never
-}
   pastOnly @4 :Bool;                 # end behind the last event that there is now
+}
 
 struct Subscribed {
   subscription @0 :UInt64;

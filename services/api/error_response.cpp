@@ -68,12 +68,11 @@ http::response error_response(const error& failure, std::chrono::seconds retry_a
   return out;
 }
 
-http::response gone_response(const error& failure, const std::string& session) {
-  auto out = error_response(failure, {});
-  auto body = nlohmann::ordered_json::parse(out.body);
+std::string gone_json(const error& failure, const std::string& session, const std::string& oldest) {
+  auto body = nlohmann::ordered_json::parse(error_json(failure));
+  body["error"]["oldest"] = oldest.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(oldest);
   body["error"]["snapshot"] = "/v1/sessions/" + session + "/events?snapshot=1";
-  out.body = body.dump();
-  return out;
+  return body.dump();
 }
 
 http::response json_response(std::string body, int status) {

@@ -62,7 +62,11 @@ ordered_json session(schema::SessionInfo::Reader info) {
     {"owner", {{"node", text_of(info.getOwnerNode())}, {"epoch", info.getOwnerEpoch()}}},
     {"turns", info.getTurns()}, {"queued", info.getQueued()}, {"usage", usage(info.getUsage())},
     {"kv", {{"device", info.getKvDevice()}, {"host", info.getKvHost()}, {"disk", info.getKvDisk()}}},
-    {"journal", {{"sequence", info.getJournalSequence()}}}, {"created_at", info.getCreatedAt()},
+    {"journal",
+      {{"sequence", info.getJournalSequence()},
+        {"oldest_event", info.getOldestEvent().size() == 0 ? ordered_json()
+                                                           : ordered_json(text_of(info.getOldestEvent()))}}},
+    {"created_at", info.getCreatedAt()},
     {"expires_at", info.getExpiresAt() == 0 ? ordered_json() : ordered_json(info.getExpiresAt())},
     {"on_busy", word(settings.getOnBusy())}, {"sampling", sampling(settings)}};
   if (info.getForkedFrom().size() != 0)

@@ -174,7 +174,8 @@ void stream_call::tick() {
     std::chrono::duration_cast<std::chrono::milliseconds>(now - std::exchange(last_tick_, now));
   self_->delayed_send(self_, interval(options), tick_atom::value);
   if (call_.context().draining && writer_->begun() && !events_.turn_running() && !writer_->closing()) {
-    unsubscribe(false);
+    if (subscription_)
+      unsubscribe(false);
     return fail(leaving());
   }
   writer_->pass(passed, options.heartbeat);
@@ -211,17 +212,37 @@ void stream_call::again() {
 }
 
 void stream_call::fail(const error& failure) {
+  if (failure.code == errc::gone)
+    return gone(failure);
   if (!writer_->begun()) {
-    if (failure.code == errc::gone)
-      call_.exchange().respond(gone_response(failure, call_.session().value));
-    else
-      call_.refuse(failure);
+    call_.refuse(failure);
     return self_->quit();
   }
+  finish(failure, error_json(failure));
+}
+
+void stream_call::finish(const error& failure, const std::string& json) {
   call_.report(failure);
-  writer_->box().add(sse::event({}, "error", error_json(failure)));
+  writer_->box().add(sse::event({}, "error", json));
   writer_->close();
   pump();
+}
+
+void stream_call::gone(const error& failure) {
+  subscription_.reset();
+  const auto answer = [this, failure](const std::string& oldest) {
+    const auto json = gone_json(failure, call_.session().value, oldest);
+    if (writer_->closing())
+      return;
+    if (writer_->begun())
+      return finish(failure, json);
+    call_.exchange().respond(json_response(json, status_of(failure.code)));
+    self_->quit();
+  };
+  self_->request(session_, call_.timeout(), info_atom::value)
+    .then(
+      [answer](const letter<schema::SessionInfo>& info) { answer(text_of(info.read().getOldestEvent())); },
+      [answer](const caf::error&) { answer({}); });
 }
 
 void stream_call::unsubscribe(bool client_left) {

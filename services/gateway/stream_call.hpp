@@ -67,6 +67,10 @@ class stream_call {
   void subscribed(std::uint64_t subscription);
   void pump();
   void fail(const error& failure);
+  /// The client's place is not kept any more: asks the session which is, and says so.
+  void gone(const error& failure);
+  /// Ends a stream that has begun with an event `error`.
+  void finish(const error& failure, const std::string& json);
   /// A failure that may pass: look for the session again, or give up.
   void lost(const error& failure);
   void unsubscribe(bool client_left);

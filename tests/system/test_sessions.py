@@ -70,6 +70,8 @@ class Sessions(WithNode):
         self.assertEqual(set(shown["owner"]), {"node", "epoch"})
         self.assertEqual(set(shown["kv"]), {"device", "host", "disk"})
         self.assertGreater(shown["journal"]["sequence"], 2)
+        everything = self.node.events(session)
+        self.assertEqual(self.node.events(session, after=shown["journal"]["oldest_event"]), everything)
 
     def test_turns_build_on_each_other_and_reuse_the_cache(self):
         session = self.node.session(sampling={"temperature": 0, "max_tokens": 40})

@@ -42,6 +42,18 @@ class world {
     }
   }
 
+  /// A stream of what there is now, behind an event.
+  result<std::uint64_t> open_past(std::uint32_t credit, const std::string& after = {}) {
+    const auto request = letter<schema::SubscribeRequest>::make([&](schema::SubscribeRequest::Builder b) {
+      b.setAfter(after);
+      b.setCredit(credit);
+      b.setPastOnly(true);
+    });
+    auto number = streams.open(request.read());
+    if (number)
+      streams.feed(*number);
+    return number;
+  }
   std::uint64_t open(
     std::uint32_t credit, const std::string& after = {}, turn_number only = 0, bool snapshot = false) {
     const auto number = try_open(credit, after, only, snapshot);
@@ -246,6 +258,46 @@ TEST_CASE("records that are gone say so") {
   w.log->fail_next(memory_journal::call::read, {errc::gone, "not kept", "after", ""}, 5);
   w.streams.grant(number, 100);
   CHECK(w.errors[number] == static_cast<int>(errc::gone));
+}
+
+TEST_CASE("a stream of past events ends behind the last one, also while a turn runs") {
+  world w;
+  auto journal = journal_builder().opened().accepted(1, "one").prompted(1, 0, {1}).released(1, 1, {5}, "a");
+  w.write(journal);
+  const auto all = w.open_past(100);
+  REQUIRE(all);
+  CHECK(w.ids[*all] == w.all_ids());
+  CHECK(w.ended[*all]);
+  CHECK(w.errors[*all] == 0);
+  const auto nothing = w.open_past(100, w.all_ids().back());
+  REQUIRE(nothing);
+  CHECK(w.ids[*nothing].empty());
+  CHECK(w.ended[*nothing]);
+  CHECK(w.streams.size() == 0);
+
+  // One that reads slowly does not get what comes meanwhile.
+  const auto slow = w.open_past(1);
+  REQUIRE(slow);
+  CHECK_FALSE(w.ended[*slow]);
+  const auto before = w.all_ids();
+  journal.released(1, 2, {6}, "b");
+  w.write(journal);
+  w.streams.grant(*slow, 100);
+  CHECK(w.ids[*slow] == before);
+  CHECK(w.ended[*slow]);
+  CHECK_FALSE(w.open_past(100, "no-id"));
+}
+
+TEST_CASE("a place before what is kept is gone, and the history knows the oldest one") {
+  world w(64, 100);
+  w.write(two_turns());
+  event_history history(w.id, w.log, 3);
+  CHECK(history.oldest().value() == 1);
+  w.log->forget(w.id, 5);
+  CHECK(history.oldest().value() == 5);
+  const auto refused = w.try_open(100, w.all_ids().front());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::gone);
 }
 
 TEST_CASE("the marks of a long history stay few, and reading from any place is right") {

@@ -1,5 +1,6 @@
 #include "tests/unit/actors/session/actor_world.hpp"
 
+#include "actors/session/event_id.hpp"
 #include "actors/session/session_records.hpp"
 
 using namespace godwit;
@@ -65,6 +66,21 @@ TEST_CASE("a turn's stream ends with the turn, by the place that the answer give
   CHECK(world.inboxes[stream].ended);
   CHECK(world.inboxes[stream].ids.front() > before);
   CHECK(world.inboxes[stream].types.front() == "message.accepted");
+}
+
+TEST_CASE("a session tells the oldest place that its journal has") {
+  actor_world world;
+  const auto id = world.open();
+  const auto session = world.spawn(id);
+  world.post(session, "Hello");
+  world.settle();
+  const event_ids ids(id);
+  CHECK(std::string(world.info(session).read().getOldestEvent().cStr()) == ids.text({1, 0}));
+  world.log->forget(id, 4);
+  CHECK(std::string(world.info(session).read().getOldestEvent().cStr()) == ids.text({4, 0}));
+  world.log->fail_next(memory_journal::call::read, {errc::io, "no", "", ""});
+  CHECK(world.info(session).read().getOldestEvent().size() == 0);
+  CHECK(status_of(world.info(session)) == "idle");
 }
 
 TEST_CASE("a subscriber without credit gets nothing until it grants some") {

@@ -21,12 +21,17 @@ letter<schema::SessionInfo> info() {
   return letter<schema::SessionInfo>::make([](auto b) {
     b.setId(fixture::session_id.c_str());
     b.setStatus("idle");
+    b.setOldestEvent("50");
   });
 }
 
 session_actor::behavior_type session(session_actor::pointer self, const world_ptr& w) {
   return {
-    [w](info_atom) { return reply(w->session_error, info()); },
+    [w](info_atom) {
+      // What is gone concerns a place, not the session.
+      const bool gone = w->session_error && w->session_error->code == errc::gone;
+      return reply(gone ? std::nullopt : w->session_error, info());
+    },
     [w](transcript_atom) { return reply(w->session_error, letter<schema::Transcript>()); },
     [w](const letter<schema::PostMessage>& mail) {
       w->posted.push_back(mail);

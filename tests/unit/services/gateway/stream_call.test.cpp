@@ -64,9 +64,43 @@ TEST_CASE_METHOD(fixture, "a refused subscription is an ordinary answer") {
   const auto view = ask("GET", events_path + "?after=1");
   REQUIRE(view->answer);
   CHECK(view->answer->status == 410);
-  CHECK(json::parse(view->answer->body)["error"]["snapshot"] == events_path + "?snapshot=1");
+  const auto told = json::parse(view->answer->body)["error"];
+  CHECK(told["code"] == "gone");
+  CHECK(told["oldest"] == "50");
+  CHECK(told["snapshot"] == events_path + "?snapshot=1");
   CHECK(view->status == 0);
   CHECK(ask("GET", "/v1/sessions/ses_ffffffffffffffffffffffffffffffff/events")->answer->status == 404);
+}
+
+TEST_CASE_METHOD(fixture, "a stream whose place goes while it is read says where to go on") {
+  const auto view = ask("GET", events_path);
+  events(0, {{"1", "token", "{}"}}, true, error{errc::gone, "not kept any more", {}, {}});
+  CHECK(view->ended);
+  const auto at = view->bytes.find("event: error\ndata: ");
+  REQUIRE(at != std::string::npos);
+  const auto told = json::parse(view->bytes.substr(at + 19))["error"];
+  CHECK(told["oldest"] == "50");
+  CHECK(told["snapshot"] == events_path + "?snapshot=1");
+}
+
+TEST_CASE_METHOD(fixture, "a stream of past events only is asked for as such") {
+  ask("GET", events_path + "?follow=0");
+  ask("GET", events_path + "?follow=1");
+  ask("GET", events_path);
+  REQUIRE(world_->subscriptions.size() == 3);
+  CHECK(world_->subscriptions[0].request.read().getPastOnly());
+  CHECK_FALSE(world_->subscriptions[1].request.read().getPastOnly());
+  CHECK_FALSE(world_->subscriptions[2].request.read().getPastOnly());
+}
+
+TEST_CASE_METHOD(fixture, "draining ends a stream that is looking for its session") {
+  const auto view = ask("GET", events_path);
+  world_->directory_error = error{errc::unavailable, "no node has the session", {}, {}};
+  replace_session();
+  gateway_->drain();
+  pass(2s);
+  CHECK(view->ended);
+  CHECK(view->bytes.find("\"draining\"") != std::string::npos);
 }
 
 TEST_CASE_METHOD(fixture, "a message with a stream is posted and its turn's events follow") {
