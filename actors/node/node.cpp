@@ -1,5 +1,6 @@
 #include "actors/node/node.hpp"
 
+#include "actors/node/drain_parts.hpp"
 #include "actors/node/members.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
@@ -108,25 +109,12 @@ letter<schema::NodeStatus> info_of(self_pointer self, const std::vector<letter<s
   });
 }
 
-/// Drains the parts from the one that came last to the first, each when the one before it is done.
-void drain_next(self_pointer self, std::size_t left, std::uint32_t remaining,
-  const caf::typed_response_promise<letter<schema::Drained>>& promise) {
-  const auto& parts = self->state.parts.all();
-  if (left == 0) {
-    auto answer = promise;
-    answer.deliver(
-      letter<schema::Drained>::make([&](schema::Drained::Builder b) { b.setRemaining(remaining); }));
-    return;
-  }
-  self->request(parts[left - 1].handle, self->state.config.drain_timeout, drain_atom::value)
-    .then(
-      [self, left, remaining, promise](const letter<schema::Drained>& drained) {
-        drain_next(self, left - 1, remaining + drained.read().getRemaining(), promise);
-      },
-      [self, left, remaining, promise](const caf::error& why) {
-        const bool late = from_caf_error(why).code == errc::deadline;
-        drain_next(self, left - 1, remaining + (late ? 1 : 0), promise);
-      });
+/// Its parts, those that others depend on first.
+std::vector<common_actor> handles(const node_state& state) {
+  std::vector<common_actor> out;
+  for (const auto& part : state.parts.all())
+    out.push_back(part.handle);
+  return out;
 }
 
 node_actor::behavior_type node(self_pointer self, node_config config) {
@@ -154,7 +142,7 @@ node_actor::behavior_type node(self_pointer self, node_config config) {
     [self](drain_atom) -> caf::result<letter<schema::Drained>> {
       auto promise = self->make_response_promise<letter<schema::Drained>>();
       self->state.draining = true;
-      drain_next(self, self->state.parts.all().size(), 0, promise);
+      drain_parts(self, handles(self->state), self->state.config.drain_timeout, promise);
       return promise;
     },
     [self](stop_atom) { self->quit(); },

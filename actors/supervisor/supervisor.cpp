@@ -1,5 +1,6 @@
 #include "actors/supervisor/supervisor.hpp"
 
+#include "actors/node/drain_parts.hpp"
 #include "messages/actor_error.hpp"
 
 #include <caf/actor_system.hpp>
@@ -20,9 +21,6 @@ namespace {
 /// Starts the children again, from the one with this index on.
 using restart_atom = caf::atom_constant<caf::atom("restart")>;
 using inner_actor = supervisor_actor::extend<caf::reacts_to<restart_atom, std::uint64_t>>;
-
-/// For a child to drain; what takes longer is stopped.
-constexpr std::chrono::seconds drain_timeout{60};
 
 struct child_state {
   supervised spec;
@@ -116,27 +114,13 @@ void down(self_pointer self, const caf::down_msg& message) {
         message.reason ? from_caf_error(message.reason).message : std::string("it ended of itself"));
 }
 
-/// Drains the children from the last to the first.
-void drain_next(self_pointer self, std::size_t left, std::uint32_t remaining,
-  const caf::typed_response_promise<letter<schema::Drained>>& promise) {
-  auto& children = self->state.children;
-  while (left > 0 && !children[left - 1].handle)
-    --left;
-  if (left == 0) {
-    auto answer = promise;
-    answer.deliver(
-      letter<schema::Drained>::make([&](schema::Drained::Builder b) { b.setRemaining(remaining); }));
-    return;
-  }
-  self->request(*children[left - 1].handle, drain_timeout, drain_atom::value)
-    .then(
-      [self, left, remaining, promise](const letter<schema::Drained>& drained) {
-        drain_next(self, left - 1, remaining + drained.read().getRemaining(), promise);
-      },
-      [self, left, remaining, promise](const caf::error& why) {
-        const bool late = from_caf_error(why).code == errc::deadline;
-        drain_next(self, left - 1, remaining + (late ? 1 : 0), promise);
-      });
+/// The children that are up, in their order.
+std::vector<common_actor> handles(const supervisor_state& state) {
+  std::vector<common_actor> out;
+  for (const auto& child : state.children)
+    if (child.handle)
+      out.push_back(*child.handle);
+  return out;
 }
 
 letter<schema::ActorStatus> status_of(self_pointer self) {
@@ -173,7 +157,7 @@ inner_actor::behavior_type supervisor(self_pointer self, const std::shared_ptr<s
       auto promise = self->make_response_promise<letter<schema::Drained>>();
       self->state.draining = true;
       self->state.restart_from.reset();
-      drain_next(self, self->state.children.size(), 0, promise);
+      drain_parts(self, handles(self->state), self->state.config.drain_timeout, promise);
       return promise;
     },
     [self](stop_atom) {

@@ -4,6 +4,7 @@
 #include "actors/supervisor/restart_policy.hpp"
 #include "messages/catalogue.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@ struct supervisor_config {
   restart_limits limits;
   node_actor node; ///< the children join it, and it is told when the supervisor gives up
   std::shared_ptr<const time_source> time;
+  /// For a child to drain; more than any child takes for itself.
+  std::chrono::milliseconds drain_timeout{60'000};
 };
 
 /// Starts the children, in order, before it returns its first answer, and keeps them running. Draining drains

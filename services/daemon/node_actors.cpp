@@ -32,6 +32,11 @@ std::int64_t unix_seconds(const time_source& time) {
   return time.wall_ms() / 1000;
 }
 
+/// For one part: the directory takes the whole deadline for turns that do not end.
+std::chrono::milliseconds drain_timeout(const config& settings) {
+  return settings.drain_deadline + std::chrono::seconds(10);
+}
+
 std::vector<std::string> roles_of(const config& settings) {
   if (settings.roles == std::vector<std::string>{"all"})
     return {"gateway", "session", "directory", "tokenizer", "router", "prefill", "decode", "device", "cache"};
@@ -54,12 +59,13 @@ result<std::shared_ptr<node_actors>> node_actors::start(caf::actor_system& syste
   about.roles = roles_of(settings);
   about.model = self->from_.model.card.id;
   about.started_at = unix_seconds(*self->time_);
-  about.drain_timeout = settings.drain_deadline + std::chrono::seconds(10);
+  about.drain_timeout = drain_timeout(settings);
   self->node_ = spawn_node(system, about);
 
   supervisor_config watched;
   watched.node = self->node_;
   watched.time = self->time_;
+  watched.drain_timeout = drain_timeout(settings);
   // The supervisor ends before this object's last owner does, since the daemon stops it first.
   watched.children = {
     {"device", [self](caf::actor_system& in) { return self->start_device(in); }, restart_when::always},

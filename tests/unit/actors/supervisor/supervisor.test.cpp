@@ -119,6 +119,30 @@ TEST_CASE("draining goes from the last part to the first, and nothing is started
   CHECK(w.take_log().empty());
 }
 
+TEST_CASE("a part has as long to drain as the configuration says") {
+  still_system alone;
+  const auto node = spawn_node(
+    alone.system, {node_name("here"), "i", {}, "toy", 0, std::chrono::seconds(2), std::chrono::seconds(60)});
+  supervisor_config config;
+  config.node = node;
+  config.time = std::make_shared<fake_time>();
+  config.drain_timeout = std::chrono::seconds(300);
+  std::vector<std::string> log;
+  config.children.push_back({"directory",
+    [&](caf::actor_system& in) { return spawn_part(in, "directory", {.answers = false, .log = &log}); }});
+  const auto supervisor = spawn_supervisor(alone.system, config);
+  alone.stops = {node, supervisor};
+  alone.scheduler.run();
+  const auto answer = alone.ask<letter<schema::Drained>>(supervisor, drain_atom::value);
+  CHECK(log == std::vector<std::string>{"drain directory"});
+  alone.pass(299'000);
+  CHECK_FALSE(answer->has_value());
+  alone.pass(2'000);
+  REQUIRE(answer->has_value());
+  CHECK((**answer).read().getRemaining() == 1);
+  alone.finish();
+}
+
 TEST_CASE("stopping stops the parts from the last to the first") {
   world w;
   caf::anon_send(w.supervisor, stop_atom::value);
