@@ -1,6 +1,7 @@
 #include "services/daemon/daemon.hpp"
 
 #include "messages/actor_error.hpp"
+#include "services/daemon/journal_options.hpp"
 #include "services/daemon/meters.hpp"
 #include "services/daemon/node_actors.hpp"
 #include "services/daemon/watch.hpp"
@@ -61,16 +62,6 @@ http::server_options http_options(const config& settings, std::shared_ptr<metric
   return out;
 }
 
-rocks_journal_options journal_options(
-  const config& settings, const data_directory& data, std::shared_ptr<journal_observer> observer) {
-  rocks_journal_options out;
-  out.folder = data.journal();
-  out.queue.bytes = settings.journal_queue_bytes;
-  out.queue.deadline = settings.journal_deadline;
-  out.observer = std::move(observer);
-  return out;
-}
-
 /// Ends the process if its orderly end takes too long: everything that matters is on the disk already.
 class last_resort {
  public:
@@ -127,7 +118,7 @@ class running_node {
 
     auto opening = std::async(std::launch::async, [this] {
       return rocks_journal::create(
-        journal_options(settings_, *data_, std::make_shared<journal_meter>(figures_, out_)));
+        journal_options(settings_, data_->journal(), std::make_shared<journal_meter>(figures_, out_)));
     });
     auto model = load_model(settings_.model, settings_.threads);
     auto journal = opening.get();

@@ -305,3 +305,33 @@ class BadStarts(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_a_journal_damaged_before_its_end_is_refused_and_cut_only_when_asked(self):
+        node = Node(data=self.folder / "data")
+        try:
+            first = node.session(metadata={"name": "first"})
+            rest = [node.session(metadata={"name": "x" * 2000}) for _ in range(40)]
+        finally:
+            node.stop(kill=True)
+        log = max((self.folder / "data" / "journal").glob("*.log"), key=lambda path: path.stat().st_size)
+        damaged = bytearray(log.read_bytes())
+        damaged[len(damaged) // 2] ^= 0x10
+        log.write_bytes(damaged)
+
+        self.refuse(*self.flags(), says=["journal is damaged", "journal_damaged_log"])
+        self.assertEqual(log.read_bytes(), damaged, "a refused start changes nothing")
+        self.refuse(*self.flags(), "--journal-damaged-log", "perhaps", code=2, says=["refuse or cut"])
+
+        node = Node("--journal-damaged-log", "cut", data=self.folder / "data")
+        try:
+            self.assertEqual(node.call("GET", f"/v1/sessions/{first}").json["metadata"], {"name": "first"})
+            self.assertEqual(node.call("GET", f"/v1/sessions/{rest[-1]}").status, 404)
+            self.assertTrue(node.say(node.session(sampling={"max_tokens": 2}), "Hi"))
+        finally:
+            node.close()
+        # What is left is whole.
+        node = Node(data=self.folder / "data")
+        try:
+            self.assertEqual(node.call("GET", f"/v1/sessions/{first}").status, 200)
+        finally:
+            node.close()
+

@@ -1,0 +1,238 @@
+#pragma once
+
+#include "actors/device/same_thread.hpp"
+#include "actors/session/memory_journal.hpp"
+#include "services/daemon/node_actors.hpp"
+#include "services/http/server.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "tests/support/tiny_llama.hpp"
+#include "tests/support/tiny_vocabulary.hpp"
+#include "tests/unit/services/http/raw_client.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace godwit::test {
+
+/// Faults that a test sets off.
+struct node_faults {
+  std::atomic<int> steps_left{-1}; ///< steps of the first model before its device dies; negative: never
+  std::atomic<bool> slow{false};   ///< steps of the first model take a while
+  std::atomic<bool> list{false};   ///< the next listing of the journal kills who asks for it
+};
+
+/// A model that can die as by a mistake of ours: with what nobody expects to be thrown.
+class mortal_model final : public model {
+ public:
+  mortal_model(std::unique_ptr<model> inner, std::shared_ptr<node_faults> faults)
+    : inner_(std::move(inner)), faults_(std::move(faults)) {}
+
+  const model_shape& shape() const override { return inner_->shape(); }
+  const std::string& fingerprint() const override { return inner_->fingerprint(); }
+  std::uint32_t max_rows() const override { return inner_->max_rows(); }
+  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
+    if (faults_->steps_left >= 0 && faults_->steps_left-- == 0)
+      throw 42;
+    if (faults_->slow)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    inner_->forward(chunks, logits);
+  }
+
+ private:
+  std::unique_ptr<model> inner_;
+  std::shared_ptr<node_faults> faults_;
+};
+
+/// A memory journal whose listing can kill the directory.
+class mortal_journal final : public journal {
+ public:
+  explicit mortal_journal(std::shared_ptr<node_faults> faults) : faults_(std::move(faults)) {}
+
+  result<sequence_number> open(const session_id& session, const tenant_id& tenant, const node_name& owner,
+    std::vector<journal_record> records, bool running) override {
+    return inner.open(session, tenant, owner, std::move(records), running);
+  }
+  void append(append_request request, appended done) override {
+    inner.append(std::move(request), std::move(done));
+  }
+  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed) override {
+    return inner.claim(session, expected, owner, claimed);
+  }
+  result<journal_head> head(const session_id& session) override { return inner.head(session); }
+  result<std::vector<placed_record>> read(
+    const session_id& session, sequence_number from, std::size_t limit) override {
+    return inner.read(session, from, limit);
+  }
+  result<void> erase(const session_id& session) override { return inner.erase(session); }
+  result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override {
+    if (faults_->list.exchange(false))
+      throw std::logic_error("a mistake of ours");
+    return inner.list(after, limit);
+  }
+
+  memory_journal inner;
+
+ private:
+  std::shared_ptr<node_faults> faults_;
+};
+
+/// A node of a random model with a byte-level vocabulary, whole but for its disk, behind a real socket.
+class tiny_node {
+ public:
+  tiny_node() {
+    write_model();
+    auto loaded = load_model(file_, 1);
+    if (!loaded)
+      FAIL(loaded.error().message);
+    loaded->model = std::make_unique<mortal_model>(std::move(loaded->model), faults);
+    config settings;
+    settings.kv_tokens = 4096;
+    settings.node = "tiny";
+    configure_scheduler(actor_settings_);
+    system_ = std::make_unique<caf::actor_system>(actor_settings_);
+    auto actors = node_actors::start(
+      *system_, {settings, "i1", std::move(*loaded), records, std::make_shared<metrics>(), out_, front_});
+    if (!actors)
+      FAIL(actors.error().message);
+    actors_ = std::move(*actors);
+    caf::anon_send(
+      actors_->node(), join_atom::value, std::string("supervisor"), common_actor(actors_->supervisor()));
+    auto server = http::server::start({}, front_);
+    REQUIRE(server);
+    server_ = std::move(*server);
+    wait_until_ready();
+  }
+
+  ~tiny_node() {
+    records->inner.resume();
+    server_->stop(std::chrono::milliseconds(500));
+    caf::anon_send(actors_->supervisor(), stop_atom::value);
+    caf::anon_send(actors_->node(), stop_atom::value);
+    front_->clear();
+    actors_.reset();
+    system_.reset();
+  }
+  tiny_node(const tiny_node&) = delete;
+  tiny_node& operator=(const tiny_node&) = delete;
+
+  /// The whole answer to a request: status line, fields, body.
+  std::string ask(const std::string& method, const std::string& path, const std::string& body = {}) const {
+    http::test::raw_client client(server_->port());
+    client.send(method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+    if (!body.empty())
+      client.send(
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n");
+    client.send("\r\n" + body);
+    return client.read_all();
+  }
+  static nlohmann::json body_of(const std::string& answer) {
+    return nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4), nullptr, false);
+  }
+
+  std::string open_session(std::uint32_t max_tokens) const {
+    const auto answer = ask("POST", "/v1/sessions",
+      R"({"sampling":{"temperature":1,"seed":7,"logit_bias":{"256":-100},"max_tokens":)"
+        + std::to_string(max_tokens) + "}}");
+    INFO(answer);
+    const auto made = body_of(answer);
+    REQUIRE(made.contains("id"));
+    return made["id"];
+  }
+  void say(const std::string& session, const std::string& text) const {
+    const auto answer =
+      ask("POST", "/v1/sessions/" + session + "/messages", R"({"content":")" + text + "\"}");
+    INFO(answer);
+    REQUIRE(answer.starts_with("HTTP/1.1 202 "));
+  }
+  /// The events of a session as they are now.
+  std::string events(const std::string& session) const {
+    return ask("GET", "/v1/sessions/" + session + "/events?follow=0");
+  }
+  /// The tokens of all events, once the turn is over.
+  nlohmann::json tokens_of_turn(const std::string& session) const {
+    std::string seen;
+    until([&] {
+      seen = events(session);
+      return seen.find("event: turn.") != seen.rfind("event: turn.");
+    });
+    INFO(seen);
+    REQUIRE(seen.find("event: turn.completed") != std::string::npos);
+    auto tokens = nlohmann::json::array();
+    for (auto at = seen.find("event: token\ndata: "); at != std::string::npos;
+         at = seen.find("event: token\ndata: ", at + 1)) {
+      const auto begin = at + 19;
+      const auto data = nlohmann::json::parse(seen.substr(begin, seen.find('\n', begin) - begin));
+      for (const auto& token : data["tokens"])
+        tokens.push_back(token);
+    }
+    return tokens;
+  }
+  double restarts_of(const std::string& part) const {
+    const auto listed = body_of(ask("GET", "/v1/actors"));
+    for (const auto& actor : listed["data"])
+      if (actor["name"] == "supervisor")
+        return actor["gauges"].value("restarts_" + part, -1.0);
+    return -1;
+  }
+  void wait_until_ready() const {
+    until([&] { return ask("GET", "/readyz").starts_with("HTTP/1.1 200 "); });
+  }
+
+  /// Waits for what must come true.
+  template <class Condition>
+  static void until(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end)
+        FAIL("it did not happen in time");
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+  std::shared_ptr<node_faults> faults = std::make_shared<node_faults>();
+  std::shared_ptr<mortal_journal> records = std::make_shared<mortal_journal>(faults);
+
+ private:
+  void write_model() {
+    tiny_vocabulary words;
+    const auto end = words.add("<end>", 3);
+    tiny_llama shape;
+    shape.vocabulary = static_cast<std::uint32_t>(words.tokens.size());
+    auto made = shape.write();
+    made.add("tokenizer.ggml.model", "gpt2").add("tokenizer.ggml.pre", words.pre);
+    made.add_array("tokenizer.ggml.tokens", words.tokens);
+    made.add_array("tokenizer.ggml.token_type", words.types);
+    made.add_array("tokenizer.ggml.merges", words.merges);
+    made.add("tokenizer.ggml.eos_token_id", end);
+    made.add("tokenizer.chat_template", "{% for message in messages %}{{ message.content }}\n{% endfor %}");
+    const auto bytes = made.finish();
+    std::ofstream(file_, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+
+  temporary_folder folder_;
+  std::filesystem::path file_ = folder_.path() / "tiny.gguf";
+  std::shared_ptr<std::FILE> words_{std::tmpfile(), [](std::FILE* file) { std::fclose(file); }};
+  std::shared_ptr<logger> out_ = make_logger(words_.get(), {});
+  std::shared_ptr<gateway_switch> front_ = std::make_shared<gateway_switch>();
+  caf::actor_system_config actor_settings_;
+  std::unique_ptr<caf::actor_system> system_;
+  std::shared_ptr<node_actors> actors_;
+  std::unique_ptr<http::server> server_;
+};
+
+} // namespace godwit::test
