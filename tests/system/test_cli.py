@@ -6,6 +6,7 @@ import pathlib
 import pty
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -66,6 +67,27 @@ class WithoutNode(unittest.TestCase):
             path.unlink()
 
 
+    def test_bench_journal_compares_the_journal_with_a_plain_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            words = ("bench", "journal", "--folder", folder, "--sessions", "1,32", "--rounds", "3", "--milliseconds", "100")
+            done = run(*words, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            one, many = json.loads(done.stdout)
+            self.assertEqual((one["sessions"], many["sessions"], many["record_bytes"]), (1, 32, 200))
+            for side in (one["journal"], one["raw"], many["journal"], many["raw"]):
+                self.assertGreater(side["records_per_s"], 0)
+                self.assertLessEqual(side["p50_ms"], side["p99_ms"])
+            self.assertEqual(one["raw"]["records_per_sync"], 1)
+            # One session waits for each of its syncs; many share them.
+            self.assertLessEqual(one["journal"]["records_per_sync"], 1)
+            self.assertGreater(many["journal"]["records_per_sync"], 1)
+            self.assertAlmostEqual(many["ratio"], many["journal"]["records_per_s"] / many["raw"]["records_per_s"], places=6)
+            self.assertEqual(os.listdir(folder), [])
+            self.assertEqual(run(*words).stdout.decode().splitlines()[0].split()[0], "SESSIONS")
+            self.assertEqual(run("bench", "journal", "--folder", folder + "/none").returncode, 2)
+            self.assertEqual(run("bench", "journal", "--folder", folder, "--sessions", "0").returncode, 2)
+
+
 class AgainstANode(WithNode):
     def cli(self, *words, given=b""):
         return run(*words, given=given, url=f"http://127.0.0.1:{self.node.port}")
@@ -78,6 +100,13 @@ class AgainstANode(WithNode):
         self.assertTrue(sent.stdout.startswith(b"The sky on a clear day is"), sent.stdout)
         events = self.cli("session", "events", session, "--json").stdout.decode().splitlines()
         self.assertEqual(json.loads(events[-1])["event"], "turn.completed")
+        ids = [json.loads(event)["id"] for event in events]
+        for index in (0, len(ids) // 2, -2, -1):
+            rest = self.cli("session", "events", session, "--json", "--after", ids[index])
+            self.assertEqual(rest.returncode, 0, rest.stderr)
+            self.assertEqual(rest.stdout.decode().splitlines(), events[index % len(ids) + 1:])
+        future = self.cli("session", "events", session, "--after", str(int(ids[-1]) + 10**6))
+        self.assertEqual((future.returncode, future.stdout), (1, b""))
         self.assertIn(b"The sky on a clear day", self.cli("session", "transcript", session).stdout)
         self.assertEqual(json.loads(self.cli("session", "show", session, "--json").stdout)["turns"], 1)
         self.assertIn(session.encode(), self.cli("session", "list").stdout)
@@ -88,35 +117,6 @@ class AgainstANode(WithNode):
         self.assertEqual(gone.returncode, 1)
         self.assertTrue(gone.stderr)
 
-    def test_nodes_and_actors_are_listed(self):
-        self.assertIn(b"ready", self.cli("nodes").stdout)
-        names = [actor["name"] for actor in json.loads(self.cli("actors", "--json").stdout)["data"]]
-        for name in ("tokenizer", "prefill", "decode", "device", "cache", "router", "directory"):
-            self.assertTrue(any(name in known for known in names), (name, names))
-
-    def test_chat_reads_lines_from_a_pipe(self):
-        done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What colour is the sky on a clear day?\n/session\n")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"The sky on a clear day is", done.stdout)
-        self.assertIn(b"ses_", done.stdout)
-
-        ids = [json.loads(event)["id"] for event in events]
-        for index in (0, len(ids) // 2, -2, -1):
-            rest = self.cli("session", "events", session, "--json", "--after", ids[index])
-            self.assertEqual(rest.returncode, 0, rest.stderr)
-            self.assertEqual(rest.stdout.decode().splitlines(), events[index % len(ids) + 1:])
-        future = self.cli("session", "events", session, "--after", str(int(ids[-1]) + 10**6))
-        self.assertEqual((future.returncode, future.stdout), (1, b""))
-    def test_ctrl_c_cancels_the_turn_and_not_the_program(self):
-        leader, follower = pty.openpty()
-        chat = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "chat", "--seed", "1",
-                                 "--max-tokens", "2000"], stdin=follower, stdout=follower, stderr=follower,
-                                env={**os.environ, "TERM": "dumb", "HOME": str(self.node.data)}, start_new_session=True)
-        os.close(follower)
-        seen = b""
-
-        def wait_for(text):
-            nonlocal seen
     def test_events_are_those_that_there_are_unless_more_are_to_be_followed(self):
         session = self.node.session(sampling={"temperature": 0.8, "seed": 3, "max_tokens": 400})
         empty = self.cli("session", "events", session)
@@ -141,6 +141,28 @@ class AgainstANode(WithNode):
             follower.wait()
             follower.stdout.close()
 
+    def test_nodes_and_actors_are_listed(self):
+        self.assertIn(b"ready", self.cli("nodes").stdout)
+        names = [actor["name"] for actor in json.loads(self.cli("actors", "--json").stdout)["data"]]
+        for name in ("tokenizer", "prefill", "decode", "device", "cache", "router", "directory"):
+            self.assertTrue(any(name in known for known in names), (name, names))
+
+    def test_chat_reads_lines_from_a_pipe(self):
+        done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What colour is the sky on a clear day?\n/session\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"The sky on a clear day is", done.stdout)
+        self.assertIn(b"ses_", done.stdout)
+
+    def test_ctrl_c_cancels_the_turn_and_not_the_program(self):
+        leader, follower = pty.openpty()
+        chat = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "chat", "--seed", "1",
+                                 "--max-tokens", "2000"], stdin=follower, stdout=follower, stderr=follower,
+                                env={**os.environ, "TERM": "dumb", "HOME": str(self.node.data)}, start_new_session=True)
+        os.close(follower)
+        seen = b""
+
+        def wait_for(text):
+            nonlocal seen
             deadline = time.monotonic() + PATIENCE
             while text not in seen:
                 self.assertLess(time.monotonic(), deadline, seen)

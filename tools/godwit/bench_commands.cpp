@@ -1,10 +1,13 @@
 #include "tools/godwit/bench_commands.hpp"
 
 #include "actors/tokenizer/tokenizer.hpp"
+#include "services/journal/bench.hpp"
 #include "tools/bench/model_bench.hpp"
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <iterator>
 
@@ -34,6 +37,15 @@ result<std::vector<token_id>> tokens_of(const bench_words& said) {
   if (!words)
     return fail(words);
   return (*words)->encode(text, false);
+}
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+ordered_json commit_json(const commit_rate& rate) {
+  return {{"records_per_s", rate.records_per_s}, {"records_per_sync", rate.records_per_sync},
+    {"p50_ms", milliseconds(rate.p50)}, {"p99_ms", milliseconds(rate.p99)}};
 }
 
 } // namespace
@@ -77,6 +89,31 @@ int bench_nll(const settings& how, const bench_words& said) {
     print_json({{"tokens", loss->tokens}, {"mean_nll", loss->mean_nll}});
   else
     fmt::print("{} tokens, mean negative log-likelihood {:.6f}\n", loss->tokens, loss->mean_nll);
+  return exit_ok;
+}
+
+int bench_journal(const settings& how, const journal_words& said) {
+  auto out = ordered_json::array();
+  std::vector<std::vector<std::string>> rows{
+    {"SESSIONS", "RECORDS/S", "A SYNC", "P50 MS", "P99 MS", "RAW FILE/S", "RATIO"}};
+  for (const auto sessions : said.sessions) {
+    const auto measured = measure_journal({.folder = said.folder,
+      .sessions = sessions,
+      .record_bytes = said.record_bytes,
+      .rounds = said.rounds,
+      .round = std::chrono::milliseconds(said.round_ms)});
+    if (!measured)
+      return report(measured.error(), how.json);
+    const auto& [journal, raw] = *measured;
+    const double ratio = journal.records_per_s / std::max(raw.records_per_s, 1e-9);
+    out.push_back({{"sessions", sessions}, {"record_bytes", said.record_bytes},
+      {"journal", commit_json(journal)}, {"raw", commit_json(raw)}, {"ratio", ratio}});
+    rows.push_back({std::to_string(sessions), fmt::format("{:.0f}", journal.records_per_s),
+      fmt::format("{:.1f}", journal.records_per_sync), fmt::format("{:.2f}", milliseconds(journal.p50)),
+      fmt::format("{:.2f}", milliseconds(journal.p99)), fmt::format("{:.0f}", raw.records_per_s),
+      fmt::format("{:.2f}", ratio)});
+  }
+  how.json ? print_json(out) : print_table(rows);
   return exit_ok;
 }
 

@@ -21,11 +21,23 @@ struct bench_words {
   std::vector<std::uint32_t> batches{1};
 };
 
+/// What the bench of the journal is told.
+struct journal_words {
+  std::filesystem::path folder = "."; ///< on the disk to be measured
+  std::vector<std::size_t> sessions{1, 8, 64, 512};
+  std::size_t record_bytes = 200;
+  std::size_t rounds = 5;
+  std::uint32_t round_ms = 1000;
+};
+
 /// Speed of prompts of each length.
 int bench_prefill(const settings& how, const bench_words& said);
 /// Speed of decoding for each context and batch.
 int bench_decode(const settings& how, const bench_words& said);
 /// Mean negative log-likelihood of a text.
 int bench_nll(const settings& how, const bench_words& said);
+/// Durable records a second of the embedded journal, for each number of sessions, beside those of a plain
+/// file on the same disk.
+int bench_journal(const settings& how, const journal_words& said);
 
 } // namespace godwit::cli

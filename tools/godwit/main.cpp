@@ -24,6 +24,7 @@ using namespace godwit::cli;
 struct words {
   settings how;
   bench_words bench;
+  journal_words journal;
   new_session wanted;
   std::string id;
   std::string text;
@@ -193,6 +194,25 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
   rounds(decode);
   auto* nll = declare("nll", "Mean negative log-likelihood of a text", bench_nll);
   nll->add_option("--text", said.bench.text, "File with the text")->required();
+
+  auto* journal = bench->add_subcommand("journal", "Durable records a second, beside a plain file's");
+  journal
+    ->add_option("--folder", said.journal.folder, "Where to write; a folder of its own is made and removed")
+    ->check(CLI::ExistingDirectory)
+    ->capture_default_str();
+  journal->add_option("--sessions", said.journal.sessions, "Sessions that append side by side, with commas")
+    ->delimiter(',')
+    ->check(CLI::Range(1, 100'000));
+  journal->add_option("--bytes", said.journal.record_bytes, "Of a record")
+    ->check(CLI::Range(1, 512 * 1024))
+    ->capture_default_str();
+  journal->add_option("--rounds", said.journal.rounds, "Journal and file take turns; medians count")
+    ->check(CLI::Range(1, 1000))
+    ->capture_default_str();
+  journal->add_option("--milliseconds", said.journal.round_ms, "Of a round")
+    ->check(CLI::Range(1, 600'000))
+    ->capture_default_str();
+  journal->callback([&said, &exit] { exit = bench_journal(said.how, said.journal); });
 }
 
 } // namespace
