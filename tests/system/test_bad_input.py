@@ -95,6 +95,40 @@ class BadRequests(WithNode):
         self.refuse(400, "seed", seed="x")
         self.refuse(400, "stream", stream="yes")
 
+    def test_numbers_that_are_none_are_refused(self):
+        # JSON has no word for them; what other languages write is malformed, and what does not fit is out of range.
+        for literal, param in ((b"NaN", None), (b"-NaN", None), (b"nan", None), (b"Infinity", None), (b"1e400", None),
+                               (b"1e39", "temperature"), (b"-1e39", "temperature"), (b'"NaN"', "temperature"),
+                               (b"true", "temperature"), (b"[1]", "temperature")):
+            body = json.dumps({"model": self.model, "messages": HI}).encode()[:-1] + b', "temperature": ' + literal + b"}"
+            with self.subTest(literal=literal):
+                self.assert_error(self.node.call("POST", URL, body), 400, param=param)
+                session = b'{"sampling": {"temperature": ' + literal + b"}}"
+                self.assert_error(self.node.call("POST", "/v1/sessions", session), 400, param=param and "sampling." + param)
+        for name in ("n", "max_tokens", "top_logprobs", "seed"):
+            for value in (1.5, 1e30, -(2**63) - 1, 2**64, 10**30):
+                with self.subTest(name=name, value=value):
+                    self.refuse(400, name, **{"max_tokens": None, "logprobs": True, name: value})
+
+    def test_every_method_on_every_route_is_answered(self):
+        session = self.node.session()
+        routes = ("/v1/chat/completions", "/v1/models", f"/v1/models/{self.model}", "/v1/sessions", f"/v1/sessions/{session}",
+                  *(f"/v1/sessions/{session}/{rest}" for rest in ("messages", "events", "transcript", "cancel", "fork",
+                                                                  "suspend", "migrate")),
+                  "/healthz", "/readyz", "/metrics", "/v1/nodes", "/v1/actors")
+        for route in routes:
+            for method in ("PATCH", "PUT", "OPTIONS", "TRACE"):
+                with self.subTest(route=route, method=method):
+                    answer = self.node.call(method, route)
+                    self.assert_error(answer, 405)
+                    self.assertTrue(answer.headers["Allow"])
+            self.assert_error(self.node.call("BREW", route), 501)
+        for route in ("/", "/v1", "/v1/", "/v1/session", f"/v1/sessions/{session}/nothing", "/healthz/x", "//v1/models",
+                      "/v1/models/", "/v1/../v1/models", "/v1/models/%2e%2e"):
+            with self.subTest(route=route):
+                self.assert_error(self.node.call("GET", route), 404)
+        self.assert_error(self.node.call("GET", "/%00"), 400)
+
     def test_parameters_that_are_not_there_yet_are_named(self):
         self.refuse(400, "tools", tools=[{"type": "function", "function": {"name": "f"}}])
         self.refuse(400, "tool_choice", tool_choice="auto")
@@ -175,6 +209,41 @@ class BadClients(WithNode):
                     except TimeoutError:
                         self.assertLess(time.monotonic() - started, 15, "still connected")
             self.assertLess(time.monotonic() - started, 15)
+
+    def test_one_byte_a_second_in_the_body_is_cut_off(self):
+        body = json.dumps({"messages": HI}).encode()
+        with self.node.raw() as raw:
+            raw.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: %d\r\n\r\n" % len(body))
+            started = time.monotonic()
+            raw.settimeout(1)
+            answer = None
+            for byte in body:
+                try:
+                    raw.sendall(bytes([byte]))
+                    answer = raw.recv(4096)
+                    break
+                except TimeoutError:
+                    self.assertLess(time.monotonic() - started, 15, "still connected")
+                except ConnectionError:
+                    answer = b""
+                    break
+            self.assertIsNotNone(answer, "the whole body was waited for")
+            self.assertTrue(not answer or b" 408 " in answer, answer)
+
+    def test_a_client_that_reads_a_byte_a_second_of_a_sessions_events_stops_nobody(self):
+        session = self.node.session(sampling={"temperature": 1, "seed": 1, "max_tokens": 300, "logit_bias": {"2": -100}})
+        body = b'{"content": "Hi", "stream": true}'
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", self.node.port))
+            slow.sendall(b"POST /v1/sessions/%s/messages HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                         b"Content-Length: %d\r\n\r\n%s" % (session.encode(), len(body), body))
+            for _ in range(3):
+                self.assertTrue(slow.recv(1))
+                time.sleep(1)
+            # The turn does not wait for its slow reader, and others read it at their own pace.
+            self.assertEqual(self.node.events(session)[-1].type, "turn.completed")
 
     def test_a_slow_reader_costs_little_memory_and_stops_nobody(self):
         model = self.node.call("GET", "/v1/models").json["data"][0]["id"]
@@ -272,6 +341,29 @@ class BadStarts(unittest.TestCase):
         path.write_bytes(whole[:8] + b"\xff" * 8 + whole[16:])
         self.refuse(*self.flags(model=path))
 
+    def test_a_model_cut_at_any_place_is_refused(self):
+        # From the longest to the shortest, so that one file is enough: in its head, its metadata, and its tensors.
+        path = self.folder / "cut.gguf"
+        shutil.copyfile(MODEL, path)
+        whole = MODEL.stat().st_size
+        count = int(os.environ.get("GODWIT_TEST_CUTS", "40"))
+        places = {1, 4, 7, 12, 23, 25, whole - 1, whole - 32, *(1700 * 1024 * step // count for step in range(count // 2)),
+                  *(whole * step // count for step in range(count // 2, count))}
+        for length in sorted(places, reverse=True):
+            os.truncate(path, length)
+            with self.subTest(length=length):
+                self.refuse(*self.flags(model=path), says=["cut.gguf"])
+
+    def test_a_model_with_absurd_counts_is_refused(self):
+        whole = MODEL.read_bytes()
+        path = self.folder / "lies.gguf"
+        # Version, tensors, keys: bytes 4 to 8, 8 to 16, 16 to 24.
+        for begin, end in ((4, 8), (8, 16), (16, 24)):
+            for value in (b"\xff" * 8, b"\x00" * 7 + b"\x80", b"\x00\x00\x00\x00\x01\x00\x00\x00"):
+                path.write_bytes(whole[:begin] + value[:end - begin] + whole[end:])
+                with self.subTest(begin=begin, value=value):
+                    self.refuse(*self.flags(model=path), says=["lies.gguf"])
+
     def test_a_data_directory_in_use(self):
         node = Node(data=self.folder / "data")
         try:
@@ -284,27 +376,6 @@ class BadStarts(unittest.TestCase):
         (self.folder / "data").write_text("x")
         self.refuse(*self.flags())
 
-    @unittest.skipUnless(pathlib.Path("/proc/self/ns/user").exists(), "needs a read-only mount")
-    def test_a_read_only_data_directory(self):
-        data = self.folder / "data"
-        data.mkdir()
-        # Root writes through permissions: a read-only bind mount in a mount namespace of its own refuses root too.
-        script = f"mount --bind {data} {data} && mount -o remount,ro,bind {data} && exec \"$@\""
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", GODWITD, *map(str, self.flags())],
-                              capture_output=True, text=True, timeout=PATIENCE, check=False)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("read-only", done.stderr.lower())
-
-    def test_a_port_in_use(self):
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            taken.listen()
-            port = taken.getsockname()[1]
-            self.refuse(*self.flags()[:-1], f"127.0.0.1:{port}", says=[str(port)])
-
-
-if __name__ == "__main__":
-    unittest.main()
     def test_a_journal_damaged_before_its_end_is_refused_and_cut_only_when_asked(self):
         node = Node(data=self.folder / "data")
         try:
@@ -335,3 +406,24 @@ if __name__ == "__main__":
         finally:
             node.close()
 
+    @unittest.skipUnless(pathlib.Path("/proc/self/ns/user").exists(), "needs a read-only mount")
+    def test_a_read_only_data_directory(self):
+        data = self.folder / "data"
+        data.mkdir()
+        # Root writes through permissions: a read-only bind mount in a mount namespace of its own refuses root too.
+        script = f"mount --bind {data} {data} && mount -o remount,ro,bind {data} && exec \"$@\""
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", GODWITD, *map(str, self.flags())],
+                              capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("read-only", done.stderr.lower())
+
+    def test_a_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.refuse(*self.flags()[:-1], f"127.0.0.1:{port}", says=[str(port)])
+
+
+if __name__ == "__main__":
+    unittest.main()
