@@ -3,6 +3,7 @@
 #include "engines.hpp"
 
 #include <atomic>
+#include <barrier>
 #include <map>
 #include <mutex>
 #include <random>
@@ -138,30 +139,34 @@ TEMPLATE_TEST_CASE("of writers that race for a place exactly one wins", "[journa
   TestType engine;
   auto& log = engine.log();
   REQUIRE(log.open(one, tenant, node_a, {record("start")}, false));
-  constexpr int writers = 4;
-  constexpr sequence_number rounds = 200;
+  constexpr std::size_t writers = 4;
+  constexpr std::size_t rounds = 1000;
+  const auto name = [](std::size_t round, std::size_t writer) {
+    return std::to_string(round) + "/" + std::to_string(writer);
+  };
+  std::vector<std::vector<result<sequence_number>>> answers(
+    rounds, std::vector<result<sequence_number>>(writers));
+  std::barrier gate(static_cast<std::ptrdiff_t>(writers));
+  std::vector<std::thread> threads;
+  for (std::size_t writer = 0; writer < writers; ++writer)
+    threads.emplace_back([&, writer] {
+      for (std::size_t round = 0; round < rounds; ++round) {
+        gate.arrive_and_wait();
+        answers[round][writer] = append_now(log, more(one, round + 1, {record(name(round, writer))}));
+      }
+    });
+  for (auto& thread : threads)
+    thread.join();
+
   std::vector<std::string> winners{"start"};
-  for (sequence_number round = 1; round <= rounds; ++round) {
-    std::atomic<int> ready{0};
-    std::vector<result<sequence_number>> answers(writers);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < writers; ++i)
-      threads.emplace_back([&, i] {
-        ++ready;
-        while (ready < writers)
-          std::this_thread::yield();
-        answers[static_cast<std::size_t>(i)] =
-          append_now(log, more(one, round, {record(std::to_string(round) + "/" + std::to_string(i))}));
-      });
-    for (auto& thread : threads)
-      thread.join();
+  for (std::size_t round = 0; round < rounds; ++round) {
     int won = 0;
-    for (int i = 0; i < writers; ++i) {
-      const auto& answer = answers[static_cast<std::size_t>(i)];
+    for (std::size_t writer = 0; writer < writers; ++writer) {
+      const auto& answer = answers[round][writer];
       if (answer) {
         ++won;
-        CHECK(*answer == round + 1);
-        winners.push_back(std::to_string(round) + "/" + std::to_string(i));
+        CHECK(*answer == round + 2);
+        winners.push_back(name(round, writer));
       } else {
         CHECK(answer.error().code == errc::stale_sequence);
       }
