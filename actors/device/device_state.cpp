@@ -21,8 +21,8 @@ std::uint64_t nanoseconds(device_state::clock::duration time) {
 
 device_state::device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, step_limits limits,
   clock::duration stall, std::shared_ptr<engine_counters> counters)
-  : model_(std::move(model)), pool_(std::move(pool)), limits_(limits), stall_(stall),
-    counters_(std::move(counters)) {
+  : model_(std::move(model)), pool_(std::move(pool)), limits_(limits), pace_(limits.inter_token),
+    stall_(stall), counters_(std::move(counters)) {
   limits_.rows = std::min(limits_.rows, model_->max_rows());
   limits_.budget = std::min(limits_.budget, limits_.rows);
   counters_->free_blocks = pool_->free_blocks();
@@ -79,7 +79,9 @@ device_state::action device_state::next(clock::time_point now) {
   while (true) {
     collect();
     mark_idle(now);
-    plan_ = plan_step(candidates_, pool_->free_blocks(), limits_);
+    auto limits = limits_;
+    limits.chunk = pace_.prompt_tokens(prompt_floor, limits_.chunk);
+    plan_ = plan_step(candidates_, pool_->free_blocks(), limits);
     if (plan_.starved.empty())
       return action::run;
     if (!cache_empty_) {
@@ -224,8 +226,11 @@ step_outcome device_state::run() {
       meeting_.owe(role, step_);
   // The cache may have got something since.
   cache_empty_ = false;
-  if (!plan_.rows.empty())
-    count_step(start, clock::now());
+  if (!plan_.rows.empty()) {
+    const auto end = clock::now();
+    learn_pace(end - start);
+    count_step(start, end);
+  }
   counters_->free_blocks = pool_->free_blocks();
   counters_->sequences = residents_.size();
   return out;
@@ -308,6 +313,14 @@ void device_state::fail_step(step_result& result, const std::string& why) {
     result.rows.push_back(std::move(row));
     forget(found);
   }
+}
+
+void device_state::learn_pace(clock::duration took) {
+  std::uint32_t streams = 0;
+  std::uint32_t prompt = 0;
+  for (const auto& row : plan_.rows)
+    (candidates_[row.candidate].prompt ? prompt : streams) += row.tokens;
+  pace_.learn(streams, prompt, took);
 }
 
 void device_state::count_step(clock::time_point start, clock::time_point end) {

@@ -3,6 +3,7 @@
 #include "actors/device/engine_counters.hpp"
 #include "actors/device/rendezvous.hpp"
 #include "actors/device/step.hpp"
+#include "actors/device/step_pace.hpp"
 #include "actors/device/step_planner.hpp"
 #include "kernels/memory/page_pool.hpp"
 #include "kernels/memory/sequence.hpp"
@@ -110,11 +111,13 @@ class device_state {
   void fail_step(step_result& result, const std::string& why);
   void sample_rows(step_result& result, std::span<const planned_row> rows, std::span<const float> logits);
   row_result describe(sequence_key key, const resident& which, row_outcome outcome) const;
+  void learn_pace(clock::duration took);
   void count_step(clock::time_point start, clock::time_point end);
 
   std::shared_ptr<model> model_;
   std::shared_ptr<page_pool> pool_;
   step_limits limits_;
+  step_pace pace_;
   clock::duration stall_;
   std::shared_ptr<engine_counters> counters_;
 

@@ -3,6 +3,7 @@
 #include "actors/device/rank.hpp"
 #include "actors/device/step.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +17,9 @@ struct step_limits {
   std::uint32_t chunk =
     128;                    ///< prompt tokens of a step that has decode rows too: what a stream waits at most
   std::uint32_t rows = 512; ///< tokens that the model takes at once, whatever the budget
+  /// What a stream should wait for its next token at most: prompts beside streams take fewer tokens than
+  /// `chunk` if this asks for it (step_pace.hpp); 0 is no such wish.
+  std::chrono::nanoseconds inter_token{0};
 };
 
 /// A row that could run.

@@ -23,6 +23,7 @@ device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model
   device_options wants;
   wants.limits.budget = options.budget;
   wants.limits.chunk = options.chunk;
+  wants.limits.inter_token = options.inter_token;
   wants.limits.rows = model->max_rows();
   wants.stall = options.stall;
   wants.same_thread = options.detached;

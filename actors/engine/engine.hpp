@@ -27,7 +27,9 @@ struct engine_options {
   std::uint32_t kv_tokens = 16384; ///< positions that the page pool holds, rounded up to blocks
   double cache_share = 1.0;        ///< of the pool, that the prefix cache may hold while nobody else needs it
   std::uint32_t budget = 256;      ///< tokens of one step
-  std::uint32_t chunk = 64;   ///< prompt tokens of a step that carries streams too: what they wait at most
+  std::uint32_t chunk = 64; ///< prompt tokens of a step that carries streams too: what they wait at most
+  std::chrono::nanoseconds inter_token{
+    0};                       ///< what a stream should wait for its next token at most; 0: `chunk` alone
   std::size_t queue = 256;    ///< requests that may wait
   std::size_t prompts = 8;    ///< prompts that are computed at the same time
   std::size_t sequences = 64; ///< prompts and running streams together

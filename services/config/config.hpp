@@ -49,7 +49,9 @@ struct config {
   // Compute.
   std::uint32_t kv_tokens = 16384;  ///< positions that the KV pool holds, over all sequences
   std::uint32_t step_tokens = 512;  ///< tokens that one step of the model computes at most
-  std::uint32_t chunk_tokens = 128; ///< prompt tokens of a step that carries running streams too
+  std::uint32_t chunk_tokens = 512; ///< prompt tokens of a step that carries running streams too, at most
+  /// What a running stream should wait for its next token while prompts are computed; 0 is no such wish.
+  std::chrono::milliseconds max_inter_token{100};
   std::uint32_t max_sequences = 64; ///< prompts and running streams at the same time
   std::uint32_t max_queue = 256;    ///< requests that may wait for their turn
 

@@ -101,6 +101,7 @@ result<void> node_actors::start_engine(caf::actor_system& system) {
   options.kv_tokens = from_.settings.kv_tokens;
   options.budget = from_.settings.step_tokens;
   options.chunk = from_.settings.chunk_tokens;
+  options.inter_token = from_.settings.max_inter_token;
   options.sequences = from_.settings.max_sequences;
   options.queue = from_.settings.max_queue;
   options.observer = std::make_shared<stream_meter>(from_.figures);
