@@ -24,7 +24,7 @@ struct model_shape {
   std::string ops; ///< what computes, by its name in the dispatch table: "cpu:avx2"
 };
 
-/// Which positions of a chunk get logits.
+/// Which positions of a chunk get logits, or are read by taps.
 enum class logits_wanted : std::uint8_t { none, last, all };
 
 /// Consecutive new tokens of one sequence: a prompt chunk, a block to verify, or one decoded token.
@@ -33,6 +33,15 @@ struct chunk {
     nullptr; ///< the tokens stand at target->length() and after; reserve() was called for them
   std::span<const token_id> tokens;
   logits_wanted logits = logits_wanted::none;
+  logits_wanted tapped = logits_wanted::none;
+};
+
+/// Reads the residual stream of tapped rows behind chosen layers; what a drafter or a scorer builds on. Costs
+/// nothing when no layer is chosen or no row is tapped.
+struct hidden_taps {
+  std::span<const std::uint32_t>
+    layers;                ///< ascending, below shape().kv.layers; 0 is read behind the first layer
+  std::span<float> values; ///< `[layers, tapped rows, embedding]`, rows in the order of the chunks
 };
 
 /// What computes the ops.
@@ -71,8 +80,10 @@ class model {
   /// @param chunks    at most max_rows() tokens in all; no two of the same sequence
   /// @param logits    `[rows, vocabulary]`, rows in the order of the chunks and of the tokens that want
   /// logits
+  /// @param taps      what else is to be read; changes no bit of the logits
   /// @pre positions below shape().context, tokens below shape().vocabulary, reserve() called
-  virtual void forward(std::span<const chunk> chunks, std::span<float> logits) = 0;
+  virtual void forward(
+    std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps = {}) = 0;
 
   virtual std::uint32_t max_rows() const = 0;
 };

@@ -36,20 +36,22 @@ class transformer final : public model {
     positions_.reserve(max_rows);
     sequences_.reserve(max_rows);
     wanted_.reserve(max_rows);
+    tapped_.reserve(max_rows);
   }
 
   const model_shape& shape() const override { return shape_; }
   const std::string& fingerprint() const override { return fingerprint_; }
   std::uint32_t max_rows() const override { return max_rows_; }
 
-  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
+  void forward(std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps) override {
     plan(chunks);
     GODWIT_CHECK(logits.size() == wanted_.size() * shape_.vocabulary);
+    check(taps);
     if (tokens_.empty()) {
       return;
     }
     ops_->begin({tokens_, positions_, sequences_, wanted_});
-    threads_->run([&](worker& self) { compute(self, logits); });
+    threads_->run([&](worker& self) { compute(self, logits, taps); });
     for (const auto& part : chunks) {
       part.target->advance(static_cast<std::uint32_t>(part.tokens.size()));
     }
@@ -62,6 +64,7 @@ class transformer final : public model {
     positions_.clear();
     sequences_.clear();
     wanted_.clear();
+    tapped_.clear();
     for (const auto& part : chunks) {
       const auto count = static_cast<std::uint32_t>(part.tokens.size());
       if (count == 0) {
@@ -77,16 +80,30 @@ class transformer final : public model {
         GODWIT_CHECK(part.tokens[i] < shape_.vocabulary);
         tokens_.push_back(part.tokens[i]);
         positions_.push_back(start + i);
-        if (part.logits == logits_wanted::all || (part.logits == logits_wanted::last && i + 1 == count)) {
+        const auto asked = [&](logits_wanted which) {
+          return which == logits_wanted::all || (which == logits_wanted::last && i + 1 == count);
+        };
+        if (asked(part.logits)) {
           wanted_.push_back(first + i);
+        }
+        if (asked(part.tapped)) {
+          tapped_.push_back(first + i);
         }
       }
     }
   }
 
+  void check(const hidden_taps& taps) const {
+    GODWIT_CHECK(taps.values.size() == taps.layers.size() * tapped_.size() * shape_.embedding);
+    for (std::size_t i = 0; i < taps.layers.size(); ++i) {
+      GODWIT_CHECK(taps.layers[i] < form_.layers && (i == 0 || taps.layers[i - 1] < taps.layers[i]));
+    }
+  }
+
   /// One thread's part of a step.
-  void compute(worker& self, std::span<float> logits) {
+  void compute(worker& self, std::span<float> logits, const hidden_taps& taps) {
     auto& ops = *ops_;
+    std::size_t next_tap = 0;
     ops.embed(self, *weights_.embedding, static_cast<float>(form_.embedding_scale));
     for (std::uint32_t i = 0; i < form_.layers; ++i) {
       const auto& block = weights_.blocks[i];
@@ -99,6 +116,11 @@ class transformer final : public model {
       ops.product(self, *block.feed_forward_input);
       ops.gate(self, form_.feed_forward, form_.gate);
       add(self, *block.feed_forward_output, block.feed_forward_output_norm.get());
+      if (next_tap < taps.layers.size() && taps.layers[next_tap] == i && !tapped_.empty()) {
+        const std::size_t size = tapped_.size() * shape_.embedding;
+        ops.tap(self, tapped_, taps.values.subspan(next_tap * size, size));
+        ++next_tap;
+      }
     }
     if (!wanted_.empty()) {
       ops.finish(self, *weights_.output_norm, weights_.output ? *weights_.output : *weights_.embedding,
@@ -130,6 +152,7 @@ class transformer final : public model {
   std::vector<position_t> positions_;
   std::vector<ops::step_sequence> sequences_;
   std::vector<std::uint32_t> wanted_;
+  std::vector<std::uint32_t> tapped_;
 };
 
 /// The widths of the graph.

@@ -135,6 +135,10 @@ class op_set {
   virtual void attend(worker& self, std::uint32_t layer) = 0;
   /// in = act(out[:width]) * out[width : 2 * width]
   virtual void gate(worker& self, std::uint32_t width, activation act) = 0;
+  /// values = x of these rows
+  /// @param rows   ascending
+  /// @param values `[rows, embedding]`
+  virtual void tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) = 0;
   /// logits = (x / rms(x) * weight) · headᵀ for the wanted rows. Overwrites `in`.
   /// @param cap    logits become cap * tanh(logit / cap), unless it is 0
   /// @param logits `[wanted rows, head.outputs()]`

@@ -394,6 +394,14 @@ void cpu_ops::gate(worker& self, std::uint32_t width, activation act) {
   self.sync();
 }
 
+void cpu_ops::tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) {
+  const auto mine = self.share(rows.size());
+  for (std::size_t i = mine.begin; i < mine.end; ++i) {
+    std::copy_n(x(rows[i]), shape_.embedding, values.data() + i * shape_.embedding);
+  }
+  self.sync();
+}
+
 void cpu_ops::finish(
   worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) {
   const auto mine = self.share(step_.wanted.size());

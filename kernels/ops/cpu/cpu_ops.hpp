@@ -36,6 +36,7 @@ class cpu_ops final : public op_set {
   void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) override;
   void attend(worker& self, std::uint32_t layer) override;
   void gate(worker& self, std::uint32_t width, activation act) override;
+  void tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) override;
   void finish(
     worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) override;
 

@@ -323,6 +323,17 @@ void reference_ops::gate(worker& self, std::uint32_t width, activation act) {
   self.sync();
 }
 
+void reference_ops::tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) {
+  const std::size_t width = shape_.embedding;
+  const auto mine = self.share(rows.size());
+  for (std::size_t i = mine.begin; i < mine.end; ++i) {
+    for (std::size_t k = 0; k < width; ++k) {
+      values[i * width + k] = static_cast<float>(x_[rows[i] * width + k]);
+    }
+  }
+  self.sync();
+}
+
 void reference_ops::finish(
   worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) {
   const auto mine = self.share(step_.wanted.size());

@@ -46,7 +46,8 @@ class fake_model final : public model {
   const std::string& fingerprint() const override { return fingerprint_; }
   std::uint32_t max_rows() const override { return rows_; }
 
-  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
+  void forward(std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps) override {
+    GODWIT_CHECK(taps.layers.empty());
     if (log_->before_step)
       log_->before_step();
     std::set<const sequence*> distinct;

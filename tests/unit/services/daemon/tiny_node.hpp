@@ -43,12 +43,12 @@ class mortal_model final : public model {
   const model_shape& shape() const override { return inner_->shape(); }
   const std::string& fingerprint() const override { return inner_->fingerprint(); }
   std::uint32_t max_rows() const override { return inner_->max_rows(); }
-  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
+  void forward(std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps) override {
     if (faults_->steps_left >= 0 && faults_->steps_left-- == 0)
       throw 42;
     if (faults_->slow)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    inner_->forward(chunks, logits);
+    inner_->forward(chunks, logits, taps);
   }
 
  private:
