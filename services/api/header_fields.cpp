@@ -122,8 +122,10 @@ result<events_query> events_query_of(const http::request& request) {
   }
   const auto header = request.field("Last-Event-ID");
   const auto after = header ? header : request.parameter("after");
+  if (header)
+    out.after_name = "Last-Event-ID";
   if (after && !all_of(*after, 128, is_visible))
-    return invalid(header ? "Last-Event-ID" : "after", "must be the id of an event");
+    return invalid(out.after_name, "must be the id of an event");
   out.after = after.value_or("");
   return out;
 }

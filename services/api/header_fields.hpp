@@ -36,7 +36,8 @@ result<void> check_parameters(const http::request& request, std::initializer_lis
 
 /// Which part of a session's events a client wants.
 struct events_query {
-  std::string after; ///< an event's id; empty is from the beginning
+  std::string after;                ///< an event's id; empty is from the beginning
+  std::string after_name = "after"; ///< where the client said so, for errors
   bool snapshot = false;
   bool follow = true; ///< stay for events to come
 };

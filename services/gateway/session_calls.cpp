@@ -157,7 +157,11 @@ void follow_events(caf::actor_system& system, const call& request) {
   if (!query)
     return request.refuse(query.error());
   spawn_stream_call(system, request,
-    {.after = query->after, .snapshot = query->snapshot, .past_only = !query->follow, .message = {}});
+    {.after = query->after,
+      .after_name = query->after_name,
+      .snapshot = query->snapshot,
+      .past_only = !query->follow,
+      .message = {}});
 }
 
 } // namespace godwit

@@ -211,7 +211,9 @@ void stream_call::again() {
     locate();
 }
 
-void stream_call::fail(const error& failure) {
+void stream_call::fail(error failure) {
+  if (failure.param == "after")
+    failure.param = wish_.after_name;
   if (failure.code == errc::gone)
     return gone(failure);
   if (!writer_->begun()) {

@@ -31,6 +31,7 @@ using stream_actor = event_sink_actor::extend<
 /// Which events a stream is for.
 struct stream_wish {
   std::string after;
+  std::string after_name = "after"; ///< the parameter or header that it stood in
   bool snapshot = false;
   bool past_only = false; ///< end behind the last event that there is
   /// A message to post first: then the events are those of its turn.
@@ -66,7 +67,7 @@ class stream_call {
   void subscribe();
   void subscribed(std::uint64_t subscription);
   void pump();
-  void fail(const error& failure);
+  void fail(error failure);
   /// The client's place is not kept any more: asks the session which is, and says so.
   void gone(const error& failure);
   /// Ends a stream that has begun with an event `error`.

@@ -72,6 +72,16 @@ TEST_CASE_METHOD(fixture, "a refused subscription is an ordinary answer") {
   CHECK(ask("GET", "/v1/sessions/ses_ffffffffffffffffffffffffffffffff/events")->answer->status == 404);
 }
 
+TEST_CASE_METHOD(fixture, "a place that is refused is named as the client named it") {
+  world_->session_error = error{errc::invalid_argument, "not an event id", "after", {}};
+  const auto by_query = ask("GET", events_path + "?after=1");
+  REQUIRE(by_query->answer);
+  CHECK(json::parse(by_query->answer->body)["error"]["param"] == "after");
+  const auto by_header = ask("GET", events_path + "?after=1", {}, {{"Last-Event-ID", "2"}});
+  REQUIRE(by_header->answer);
+  CHECK(json::parse(by_header->answer->body)["error"]["param"] == "Last-Event-ID");
+}
+
 TEST_CASE_METHOD(fixture, "a stream whose place goes while it is read says where to go on") {
   const auto view = ask("GET", events_path);
   events(0, {{"1", "token", "{}"}}, true, error{errc::gone, "not kept any more", {}, {}});
