@@ -8,6 +8,8 @@ namespace godwit {
 std::span<const model_family> model_families() {
   static constexpr auto table = std::to_array<model_family>({
     {"llama", &describe_llama},
+    {"qwen2", &describe_qwen2},
+    {"qwen3", &describe_qwen3},
     {"gemma3", &describe_gemma3},
   });
   return table;

@@ -16,6 +16,8 @@ struct model_family {
 
 // One function a file of this folder.
 void describe_llama(metadata& from, transformer_form& form);
+void describe_qwen2(metadata& from, transformer_form& form);
+void describe_qwen3(metadata& from, transformer_form& form);
 void describe_gemma3(metadata& from, transformer_form& form);
 
 std::span<const model_family> model_families();

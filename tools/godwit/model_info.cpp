@@ -2,6 +2,7 @@
 
 #include "actors/tokenizer/chat_template.hpp"
 #include "actors/tokenizer/tokenizer.hpp"
+#include "kernels/models/transformer_form.hpp"
 #include "kernels/ops/dispatch.hpp"
 #include "tools/godwit/output.hpp"
 
@@ -70,6 +71,17 @@ ordered_json template_of(const gguf::file& file) {
   return out;
 }
 
+/// What the transformer is made of, or why it cannot run.
+ordered_json graph_of(const gguf::file& file) {
+  const auto form = form_of(file);
+  if (!form)
+    return {{"error", form.error().message}};
+  auto out = ordered_json::object();
+  for (const auto& [name, fact] : form->facts())
+    out[name] = fact;
+  return out;
+}
+
 ordered_json dispatch_table() {
   auto table = ordered_json::array();
   for (const auto& line : ops::implementations())
@@ -98,6 +110,7 @@ ordered_json model_info(const gguf::file& file) {
   info["layers"] = number_of(file, family + ".block_count");
   info["heads"] = number_of(file, family + ".attention.head_count");
   info["kv_heads"] = number_of(file, family + ".attention.head_count_kv");
+  info["graph"] = graph_of(file);
   info["bytes"] = file.size_bytes();
   info["tensors"] = tensors_of(file);
   info["tokenizer"] = tokenizer_of(file);
@@ -113,6 +126,8 @@ void print_model_info(const ordered_json& info) {
   for (const auto& [name, value] : info.items())
     if (!value.is_object() && !value.is_null() && name != "ops")
       rows.push_back({name, plain(value)});
+  for (const auto& [name, fact] : info.at("graph").items())
+    rows.push_back({"graph: " + name, plain(fact)});
   const auto& words = info.at("tokenizer");
   rows.push_back({"tokenizer", plain(words.at("model")) + " " + plain(words.at("pre")), state_of(words)});
   const auto& chat = info.at("chat_template");

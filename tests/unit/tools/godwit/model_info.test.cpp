@@ -22,6 +22,8 @@ TEST_CASE("the shipped model is described by its published numbers") {
   CHECK(info.at("layers") == 30);
   CHECK(info.at("heads") == 9);
   CHECK(info.at("kv_heads") == 3);
+  CHECK(info.at("graph").at("positions") == "base 100000");
+  CHECK(info.at("graph").at("parts") == "SiLU gate");
   CHECK(info.at("tensors").at("Q4_1").at("count") == 210);
   CHECK(info.at("tensors").at("Q8_0").at("bytes") == 30'081'024);
   CHECK(info.at("tokenizer").at("pre") == "smollm");
@@ -45,5 +47,6 @@ TEST_CASE("what a file does not say is null, and what cannot be used says why") 
   CHECK(info.at("parameters") == 6);
   CHECK(info.at("tensors").at("F32").at("bytes") == 24);
   CHECK_THAT(info.at("tokenizer").at("error").get<std::string>(), Catch::Contains("\"runes\""));
+  CHECK_THAT(info.at("graph").at("error").get<std::string>(), Catch::Contains("\"strange\""));
   CHECK(info.at("chat_template").at("exists") == false);
 }
