@@ -8,15 +8,6 @@
 
 namespace godwit {
 
-namespace {
-
-/// A flag of the metadata, `otherwise` without the key.
-result<bool> flag(const gguf::file& file, std::string_view key, bool otherwise) {
-  return file.find(key) == nullptr ? result<bool>(otherwise) : file.bool_value(key);
-}
-
-} // namespace
-
 /// One text on its way to tokens.
 class bpe_tokenizer::encoding {
  public:
@@ -95,10 +86,10 @@ result<std::shared_ptr<const bpe_tokenizer>> bpe_tokenizer::load(const gguf::fil
   auto where_asked = special_tokens::make(*tokens, true);
   if (!where_asked)
     return fail(where_asked);
-  const auto begins = flag(file, "tokenizer.ggml.add_bos_token", rules->begins);
+  const auto begins = find_flag(file, "tokenizer.ggml.add_bos_token", rules->begins);
   if (!begins)
     return fail(begins);
-  const auto space_prefix = flag(file, "tokenizer.ggml.add_space_prefix", false);
+  const auto space_prefix = find_flag(file, "tokenizer.ggml.add_space_prefix", false);
   if (!space_prefix)
     return fail(space_prefix);
   const auto begin = find_token_id(file, "tokenizer.ggml.bos_token_id", (*tokens)->size());

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -16,6 +17,7 @@ namespace {
 
 /// Changes with the code where equal metadata would lead to other tokens.
 constexpr std::string_view version = "byte-level BPE, version 1";
+constexpr std::string_view piece_version = "pieces, version 1";
 
 class fields {
  public:
@@ -54,14 +56,8 @@ class fields {
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
 };
 
-} // namespace
-
-std::string tokenizer_digest(const gguf::file& file, const pre_tokenizer_rules& rules) {
-  fields all;
-  all.add(version);
-  all.add(rules.patterns);
-  all.add(std::uint64_t{rules.whole_words});
-  all.add(std::uint64_t{rules.begins});
+/// What both kinds of vocabularies have.
+void add_vocabulary(fields& all, const gguf::file& file) {
   for (const auto* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges"})
     all.add(file.strings(key).value_or(std::span<const std::string_view>()));
   const auto types = file.integers("tokenizer.ggml.token_type").value_or(std::vector<std::int64_t>());
@@ -76,6 +72,28 @@ std::string tokenizer_digest(const gguf::file& file, const pre_tokenizer_rules& 
     const auto flag = file.bool_value(key);
     all.add(flag ? std::uint64_t{*flag} : std::uint64_t{2});
   }
+}
+
+} // namespace
+
+std::string piece_tokenizer_digest(const gguf::file& file) {
+  fields all;
+  all.add(piece_version);
+  const auto scores = file.floats("tokenizer.ggml.scores").value_or(std::vector<float>());
+  all.add(scores.size());
+  for (const auto score : scores)
+    all.add(std::uint64_t{std::bit_cast<std::uint32_t>(score)});
+  add_vocabulary(all, file);
+  return all.hexadecimal();
+}
+
+std::string tokenizer_digest(const gguf::file& file, const pre_tokenizer_rules& rules) {
+  fields all;
+  all.add(version);
+  all.add(rules.patterns);
+  all.add(std::uint64_t{rules.whole_words});
+  all.add(std::uint64_t{rules.begins});
+  add_vocabulary(all, file);
   return all.hexadecimal();
 }
 

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <random>
 
@@ -28,20 +29,43 @@ std::uint64_t hash_seed() {
 }
 
 /// The numbers of `tokenizer.ggml.token_type` as the GGUF specification has them.
-std::optional<token_kind> kind_of_type(std::int64_t type) {
+std::optional<token_kind> kind_of_type(std::int64_t type, bool has_bytes) {
   switch (type) {
   case 1:
     return token_kind::text;
-  case 2: // the token for what is unknown: byte-level vocabularies do not use it
+  case 2: // the token for what is unknown: every byte is known
   case 3:
     return token_kind::control;
   case 4:
     return token_kind::user_defined;
   case 5:
     return token_kind::unused;
-  default: // 6 is a byte token, which byte-level vocabularies do not have
+  case 6:
+    return has_bytes ? std::optional(token_kind::byte) : std::nullopt;
+  default:
     return std::nullopt;
   }
+}
+
+/// A piece with its spaces as spaces.
+std::string piece_text(std::string_view piece) {
+  constexpr std::string_view space = "\xE2\x96\x81";
+  std::string text;
+  for (auto at = piece.find(space); at != std::string_view::npos; at = piece.find(space)) {
+    text.append(piece.substr(0, at)).push_back(' ');
+    piece.remove_prefix(at + space.size());
+  }
+  return text.append(piece);
+}
+
+/// The byte of "<0x0A>".
+std::optional<char> piece_byte(std::string_view piece) {
+  unsigned byte = 0;
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>')
+    return std::nullopt;
+  const auto [end, failed] = std::from_chars(piece.data() + 3, piece.data() + 5, byte, 16);
+  return failed == std::errc() && end == piece.data() + 5 ? std::optional(static_cast<char>(byte))
+                                                          : std::nullopt;
 }
 
 /// Bytes of text that anyone would write: printable ASCII, tab, line ends, and what the UTF-8 of letters in
@@ -61,6 +85,10 @@ std::size_t byte_hash::operator()(std::uint64_t number) const noexcept {
   return XXH3_64bits_withSeed(&number, sizeof number, hash_seed());
 }
 
+result<bool> find_flag(const gguf::file& file, std::string_view key, bool otherwise) {
+  return file.find(key) == nullptr ? result<bool>(otherwise) : file.bool_value(key);
+}
+
 result<std::optional<token_id>> find_token_id(const gguf::file& file, std::string_view key, token_id size) {
   if (file.find(key) == nullptr)
     return std::nullopt;
@@ -73,12 +101,21 @@ result<std::optional<token_id>> find_token_id(const gguf::file& file, std::strin
 }
 
 result<std::shared_ptr<const token_table>> token_table::load(const gguf::file& file) {
+  return load(file, writing::byte_level);
+}
+
+result<std::shared_ptr<const token_table>> token_table::load_pieces(const gguf::file& file) {
+  return load(file, writing::pieces);
+}
+
+result<std::shared_ptr<const token_table>> token_table::load(const gguf::file& file, writing how) {
   auto made = std::make_shared<token_table>();
-  if (const auto done = made->add_tokens(file); !done)
+  if (const auto done = made->add_tokens(file, how); !done)
     return fail(done);
   if (const auto done = made->mark_ends(file); !done)
     return fail(done);
-  if (const auto done = made->index(); !done)
+  made->index_texts();
+  if (const auto done = made->index_bytes(how); !done)
     return fail(done);
   return made;
 }
@@ -104,7 +141,7 @@ std::optional<token_id> token_table::find(std::string_view bytes) const {
   return found != by_bytes_.end() ? std::optional(found->second) : std::nullopt;
 }
 
-result<void> token_table::add_tokens(const gguf::file& file) {
+result<void> token_table::add_tokens(const gguf::file& file, writing how) {
   const auto texts = file.strings(tokens_key);
   if (!texts)
     return fail(texts);
@@ -118,19 +155,32 @@ result<void> token_table::add_tokens(const gguf::file& file) {
                                  + " entries in \"tokenizer.ggml.token_type\", but "
                                  + std::to_string(texts->size()) + " in \"tokenizer.ggml.tokens\"");
   for (std::size_t id = 0; id < texts->size(); ++id) {
-    const auto kind = kind_of_type((*types)[id]);
+    const auto kind = kind_of_type((*types)[id], how == writing::pieces);
     if (!kind)
       return fail(errc::corrupt, "the model file's \"tokenizer.ggml.token_type\" gives token "
-                                   + std::to_string(id)
-                                   + " a type that a byte-level vocabulary does not have");
-    const auto text = (*texts)[id];
-    // Text outside the alphabet stands for itself.
-    const auto decoded = *kind == token_kind::text ? alphabet_to_bytes(text) : std::nullopt;
-    storage_ += decoded ? std::string_view(*decoded) : text;
-    ends_.push_back(storage_.size());
-    kinds_.push_back(*kind);
-    in_alphabet_.push_back(decoded.has_value());
+                                   + std::to_string(id) + " a type that its vocabulary does not have");
+    if (const auto done = add_token((*texts)[id], *kind, how); !done)
+      return fail(done);
   }
+  return {};
+}
+
+result<void> token_table::add_token(std::string_view text, token_kind kind, writing how) {
+  // What is not written in the alphabet stands for itself, and so do the names of other kinds.
+  std::optional<std::string> decoded;
+  if (kind == token_kind::text)
+    decoded = how == writing::pieces ? std::optional(piece_text(text)) : alphabet_to_bytes(text);
+  makes_text_.push_back(decoded.has_value());
+  if (kind == token_kind::byte) {
+    const auto byte = piece_byte(text);
+    if (!byte)
+      return fail(errc::corrupt, "the model file's \"tokenizer.ggml.tokens\" has at " + std::to_string(size())
+                                   + " a byte token that is not written like <0x0A>");
+    decoded = std::string(1, *byte);
+  }
+  storage_ += decoded ? std::string_view(*decoded) : text;
+  ends_.push_back(storage_.size());
+  kinds_.push_back(kind);
   return {};
 }
 
@@ -153,15 +203,25 @@ result<void> token_table::mark_ends(const gguf::file& file) {
   return {};
 }
 
-result<void> token_table::index() {
+void token_table::index_texts() {
   by_bytes_.reserve(kinds_.size());
   for (token_id id = 0; id < size(); ++id)
-    if (kinds_[id] == token_kind::text && in_alphabet_[id])
+    if (kinds_[id] == token_kind::text && makes_text_[id]) {
       by_bytes_.try_emplace(bytes(id), id);
+      longest_text_ = std::max(longest_text_, bytes(id).size());
+    }
+}
+
+result<void> token_table::index_bytes(writing how) {
+  for (token_id id = 0; id < size(); ++id)
+    if (kinds_[id] == token_kind::byte)
+      if (auto& of = of_byte_[static_cast<std::uint8_t>(bytes(id)[0])]; !of)
+        of = id;
   for (unsigned byte = 0; byte < of_byte_.size(); ++byte) {
     const auto text = static_cast<char>(byte);
-    of_byte_[byte] = find(std::string_view(&text, 1));
-    if (!of_byte_[byte] && is_ordinary(byte))
+    if (how == writing::byte_level)
+      of_byte_[byte] = find(std::string_view(&text, 1));
+    if (!of_byte_[byte] && (how == writing::pieces || is_ordinary(byte)))
       return fail(errc::corrupt,
         "the model file's \"tokenizer.ggml.tokens\" has no token for the byte " + std::to_string(byte));
   }

@@ -1,5 +1,5 @@
 // Bytes from outside as text: they come back from their tokens, whatever they are. The first byte chooses the
-// pre-tokenizer and whether special tokens are recognised.
+// vocabulary and whether special tokens are recognised.
 #include "actors/tokenizer/tokenizer.hpp"
 #include "messages/check.hpp"
 #include "tests/support/tiny_vocabulary.hpp"
@@ -33,6 +33,12 @@ std::shared_ptr<const tokenizer> load(std::string pre) {
   return tokenizer::load(*gguf::file::parse(bytes).value()).value();
 }
 
+/// Pieces that compete, with or without a space in front of each text.
+std::shared_ptr<const tokenizer> load_pieces(bool space_prefix) {
+  const auto bytes = competing_pieces().write().add("tokenizer.ggml.add_space_prefix", space_prefix).finish();
+  return tokenizer::load(*gguf::file::parse(bytes).value()).value();
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -40,6 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::shared_ptr<const tokenizer>> made;
     for (const auto* pre : pre_tokenizers)
       made.push_back(load(pre));
+    made.push_back(load_pieces(false));
+    made.push_back(load_pieces(true));
     return made;
   }();
   if (size == 0)
@@ -49,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
 
   const auto ids = words.encode(text, special);
-  GODWIT_CHECK(ids.size() <= text.size());
+  GODWIT_CHECK(ids.size() <= text.size() * 2 + 1); // a space in front of each section at most
   for (const auto id : ids) {
     GODWIT_CHECK(id < words.text()->size());
     GODWIT_CHECK(special || !words.text()->is_control(id));

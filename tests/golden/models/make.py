@@ -41,7 +41,8 @@ MODELS = {
     "qwen3": ("qwen3", transformers.Qwen3Config(
         **SHARED, head_dim=32, tie_word_embeddings=False, rope_parameters=rope("default", 1000000.0))),
     "qwen3_yarn": ("qwen3", transformers.Qwen3Config(
-        **SHARED, head_dim=32, tie_word_embeddings=True, rope_parameters=YARN)),
+        **(SHARED | dict(max_position_embeddings=4096)), head_dim=32, tie_word_embeddings=True,
+        rope_parameters=YARN | dict(original_max_position_embeddings=1024))),
     # Seven layers: five with a window, one without, one more; scores scaled by another number than the heads give.
     "gemma3": ("gemma3", transformers.Gemma3TextConfig(**(SHARED | dict(
         hidden_size=48, intermediate_size=64, num_hidden_layers=7, head_dim=16, query_pre_attn_scalar=12, sliding_window=37,

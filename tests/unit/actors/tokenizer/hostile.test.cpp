@@ -23,7 +23,7 @@ void refused(const gguf::writer& writer, errc code, const std::string& named) {
 } // namespace
 
 TEST_CASE("a model or pre-tokenizer that we do not have is unsupported by name") {
-  refused(gguf::writer().add("tokenizer.ggml.model", "llama"), errc::unsupported, "\"llama\"");
+  refused(gguf::writer().add("tokenizer.ggml.model", "bert"), errc::unsupported, "\"bert\"");
   tiny_vocabulary words;
   words.pre = "tekken";
   refused(words.write(), errc::unsupported, "\"tekken\"");

@@ -226,8 +226,8 @@ TEST_CASE("every number of a family that files may change changes the logits") {
   changes("gemma3", "gemma3.rope.scaling.factor", 4.0F);
   changes("gemma3_capped", "gemma3.attn_logit_softcapping", 0.0F);
   changes("gemma3_capped", "gemma3.final_logit_softcapping", 0.0F);
-  changes("llama_yarn", "llama.rope.scaling.original_context_length", 128U);
+  changes("llama_yarn", "llama.rope.scaling.original_context_length", 4096U);
   changes("llama_yarn", "llama.rope.scaling.yarn_attn_factor", 1.1F);
-  changes("llama_yarn", "llama.rope.scaling.yarn_beta_fast", 8.0F);
+  changes("llama_yarn", "llama.rope.scaling.yarn_beta_fast", 1.5F);
   changes("llama_linear", "llama.rope.scaling.type", "none");
 }
