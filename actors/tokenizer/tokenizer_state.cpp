@@ -121,8 +121,13 @@ result<letter<schema::RenderedChat>> tokenizer_state::render(schema::RenderReque
     if (text->size() > most_.text_bytes)
       return refuse_size("the rendered chat has", most_.text_bytes, "bytes", "messages");
     std::vector<token_id> ids;
-    if (!request.getTextOnly())
+    if (!request.getTextOnly()) {
       ids = encode_counted(*text, true);
+      // Many templates write it themselves.
+      const auto begin = words_->begin_token();
+      if (begin && (ids.empty() || ids.front() != *begin))
+        ids.insert(ids.begin(), *begin);
+    }
     return letter<schema::RenderedChat>::make([&](schema::RenderedChat::Builder b) {
       b.setText(bytes(*text));
       put_ids(b.initIds(static_cast<unsigned>(ids.size())), ids);

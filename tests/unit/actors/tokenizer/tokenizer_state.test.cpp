@@ -1,6 +1,7 @@
 #include "actors/tokenizer/tokenizer_state.hpp"
 #include "kernels/gguf/writer.hpp"
 #include "tests/support/byte_tokenizer.hpp"
+#include "tests/support/tiny_vocabulary.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -73,6 +74,16 @@ TEST_CASE("text is encoded, with special tokens where they are asked for") {
         == std::vector<token_id>{'a', 256});
   CHECK((*state.encode(text_of("a<end>", false).read())).read().getIds().size() == 6);
   CHECK((*state.encode(text_of("", false).read())).read().getIds().size() == 0);
+}
+
+TEST_CASE("a prompt begins with the model's begin token once, whether the template writes it or not") {
+  for (const std::string source : {"{{ bos_token }}ab", "ab"}) {
+    const made_file file(competing_pieces().write().add("tokenizer.chat_template", source).finish());
+    tokenizer_state state{tokenizer::load(*file).value(), chat_template::load(*file).value(), {}};
+    const auto ids = ids_of((*state.render(chat_of({}).read())).read().getIds());
+    REQUIRE(ids.size() == 2);
+    CHECK(ids[0] == 1);
+  }
 }
 
 TEST_CASE("ids are decoded, and one that is not in the vocabulary is refused") {
