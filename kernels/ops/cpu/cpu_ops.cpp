@@ -81,6 +81,7 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
   const std::size_t queries = plan_.most_queries();
   for (auto& own : scratch_) {
     own.row = aligned_array<float>{rounded(std::max(shape.input, shape.embedding))};
+    own.tile = aligned_buffer{product_scratch_bytes(rounded(shape.input))};
     own.scores = aligned_array<float>{queries * segment_tokens};
     own.results = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
     own.later = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
@@ -205,7 +206,8 @@ void cpu_ops::multiply(worker& self, const matrix& weights, std::size_t count, c
       const std::size_t begin = std::max(first, start);
       const std::size_t end = std::min(last, start + part.tiles());
       if (begin < end) {
-        kernels_.product(part, in, 0, count, begin - start, end - start, to);
+        kernels_.product(
+          part, in, 0, count, begin - start, end - start, to, scratch_[self.index()].tile.data());
       }
       start += part.tiles();
       to.data += part.outputs();

@@ -46,6 +46,7 @@ class cpu_ops final : public op_set {
   /// Of one thread.
   struct scratch {
     aligned_array<float> row;     ///< [input]
+    aligned_buffer tile;          ///< [product_scratch_bytes]
     aligned_array<float> scores;  ///< [queries, segment_tokens]
     aligned_array<float> results; ///< [queries, partial_size]
     aligned_array<float> later;   ///< [queries, partial_size]

@@ -32,6 +32,14 @@ namespace godwit::ops::cpu {
 /// Version of the above; part of a model's fingerprint.
 inline constexpr std::uint32_t contract_version = 1;
 
+/// Rows from which on a product unpacks its weights to scratch memory.
+inline constexpr std::size_t many_rows = 12;
+
+/// Bytes of scratch memory that a product with `inputs` needs: a block of bytes and two float coefficients.
+constexpr std::size_t product_scratch_bytes(std::size_t inputs) {
+  return inputs / block_inputs * tile_outputs * (block_inputs + 2 * sizeof(float));
+}
+
 /// Positions of one attention segment.
 inline constexpr std::size_t segment_tokens = 128;
 
@@ -109,8 +117,10 @@ struct kernel_table {
   void (*store)(
     const float* k, const float* v, std::size_t head_dim, kv_element* page, std::size_t slot) = nullptr;
   /// Rows `[first_row, last_row)` of the outputs in tiles `[first_tile, last_tile)`.
+  /// @param scratch `[product_scratch_bytes]` at a 64-byte boundary; of one thread
   void (*product)(const packed_part& weights, const product_input& in, std::size_t first_row,
-    std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out) = nullptr;
+    std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out,
+    std::byte* scratch) = nullptr;
   /// @param scratch  `[queries, segment_tokens]`
   /// @param partials `[queries, partial_size]`
   void (*attend)(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,

@@ -99,8 +99,7 @@ void read(const block_q6_k& from, std::size_t part, packed_block& to) {
 }
 
 template <class Block, std::size_t Elements>
-void pack_quantised(const gguf::tensor& from, std::size_t tile, weight_format format, std::byte* quants,
-  std::byte* coefficients) {
+void pack_quantised(const gguf::tensor& from, std::size_t tile, weight_format format, std::byte* packed) {
   const format_traits form = traits(format);
   const std::size_t first = tile * tile_outputs;
   const std::size_t last = std::min<std::size_t>(first + tile_outputs, from.rows());
@@ -118,12 +117,12 @@ void pack_quantised(const gguf::tensor& from, std::size_t tile, weight_format fo
         row += sizeof block;
       }
       read(block, b % parts, unpacked);
-      std::byte* const to = quants + b * form.block_bytes() + lane * 4;
+      std::byte* const to = packed + b * form.block_stride() + lane * 4;
       for (std::size_t g = 0; g < groups; ++g) {
         std::memcpy(to + g * tile_outputs * 4, unpacked.quants.data() + g * 4, 4);
       }
       for (std::size_t c = 0; c < form.coefficients; ++c) {
-        std::byte* const at = coefficients + b * form.coefficient_block_bytes()
+        std::byte* const at = packed + b * form.block_stride() + form.block_bytes()
                               + (c * tile_outputs + lane) * form.coefficient_bytes;
         if (form.coefficient_bytes == 2) {
           std::memcpy(at, &unpacked.narrow[c], 2);
@@ -187,40 +186,38 @@ weight_format packed_part::format_for(gguf::tensor_type type) {
 packed_part::packed_part(weight_format format, std::size_t outputs, std::size_t inputs)
   : format_{format}, outputs_{outputs}, inputs_{inputs} {
   const format_traits form = traits(format);
-  const std::size_t content = form.quantised
-                                ? blocks() * (form.block_bytes() + form.coefficient_block_bytes())
-                                : inputs * tile_outputs * form.bits / 8;
+  const std::size_t content =
+    form.quantised ? blocks() * form.block_stride() : inputs * tile_outputs * form.bits / 8;
   tile_bytes_ = (content + 63) / 64 * 64;
   data_ = aligned_buffer{tiles() * tile_bytes_};
 }
 
 void packed_part::pack(const gguf::tensor& from, std::size_t tile) {
   GODWIT_CHECK(from.rows() == outputs_ && from.columns() == inputs_ && format_for(from.type) == format_);
-  std::byte* const quants = data_.data() + tile * tile_bytes_;
-  std::byte* const coefficients = quants + blocks() * traits(format_).block_bytes();
+  std::byte* const to = data_.data() + tile * tile_bytes_;
   using gguf::tensor_type;
   switch (from.type) {
   case tensor_type::f32:
-    return pack_floats(from, tile, 4, quants);
+    return pack_floats(from, tile, 4, to);
   case tensor_type::f16:
   case tensor_type::bf16:
-    return pack_floats(from, tile, 2, quants);
+    return pack_floats(from, tile, 2, to);
   case tensor_type::q4_0:
-    return pack_quantised<block_q4_0, 32>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q4_0, 32>(from, tile, format_, to);
   case tensor_type::q4_1:
-    return pack_quantised<block_q4_1, 32>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q4_1, 32>(from, tile, format_, to);
   case tensor_type::q5_0:
-    return pack_quantised<block_q5_0, 32>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q5_0, 32>(from, tile, format_, to);
   case tensor_type::q5_1:
-    return pack_quantised<block_q5_1, 32>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q5_1, 32>(from, tile, format_, to);
   case tensor_type::q8_0:
-    return pack_quantised<block_q8_0, 32>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q8_0, 32>(from, tile, format_, to);
   case tensor_type::q4_k:
-    return pack_quantised<block_q4_k, 256>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q4_k, 256>(from, tile, format_, to);
   case tensor_type::q5_k:
-    return pack_quantised<block_q5_k, 256>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q5_k, 256>(from, tile, format_, to);
   case tensor_type::q6_k:
-    return pack_quantised<block_q6_k, 256>(from, tile, format_, quants, coefficients);
+    return pack_quantised<block_q6_k, 256>(from, tile, format_, to);
   }
 }
 
@@ -242,8 +239,8 @@ void packed_part::unpack(std::size_t output, std::span<float> values) const {
   const bool halves = format_ == weight_format::q8_half;
   const int offset = form.bits == 8 ? 128 : format_ == weight_format::q4_signed ? 8 : 0;
   for (std::size_t b = 0; b < blocks(); ++b) {
-    const std::byte* const block = weights + b * form.block_bytes();
-    const std::byte* const own = coefficients(index) + b * form.coefficient_block_bytes();
+    const std::byte* const block = weights + b * form.block_stride();
+    const std::byte* const own = block + form.block_bytes();
     const auto coefficient = [&](std::size_t which) {
       const std::size_t at = which * tile_outputs + lane;
       return form.coefficient_bytes == 2 ? half_to_float(read_as<std::uint16_t>(own, at))

@@ -40,6 +40,8 @@ struct format_traits {
   constexpr std::size_t coefficient_block_bytes() const {
     return tile_outputs * coefficients * coefficient_bytes;
   }
+  /// Bytes from one block of a tile to the next; a multiple of 64.
+  constexpr std::size_t block_stride() const { return block_bytes() + coefficient_block_bytes(); }
 };
 
 constexpr format_traits traits(weight_format format) {
@@ -71,11 +73,12 @@ constexpr format_traits traits(weight_format format) {
 /// A weight matrix `[outputs, inputs]` in tiles of 32 outputs, so that one vector holds the same inputs of
 /// neighbouring outputs and no sum across lanes is needed. The layout is the same for every vector width.
 ///
-/// A quantised tile holds its weights, then its coefficients. Weights, for each block of 32 inputs:
+/// A quantised tile holds for each block of 32 inputs its weights, then its coefficients, so that all of it
+/// is read in one direction. Weights:
 ///   8 bits: `[8 groups][32 outputs][4 inputs]`, each the signed weight plus 128;
 ///   4 bits: `[4 groups][32 outputs][4 bytes]`, inputs 4g..4g+3 in the low halves, 16+4g..16+4g+3 in the
 ///   high.
-/// Coefficients, for each block: `[scale, or scales of both halves][32 outputs]`, then `[minimum][32
+/// Coefficients: `[scale, or scales of both halves][32 outputs]`, then `[minimum][32
 /// outputs]` where the format has one. A weight is `scale * (quant - offset) + minimum`.
 ///
 /// A float tile is `[inputs][32 outputs]`. Outputs that fill up the last tile are zero.
@@ -98,10 +101,6 @@ class packed_part {
   std::size_t bytes() const { return data_.size(); }
 
   const std::byte* tile(std::size_t index) const { return data_.data() + index * tile_bytes_; }
-  /// Where the coefficients of a quantised tile start.
-  const std::byte* coefficients(std::size_t index) const {
-    return tile(index) + blocks() * traits(format_).block_bytes();
-  }
 
   /// The weights of one output as floats, rounded once from their exact values.
   /// @param values `[inputs]`

@@ -49,7 +49,10 @@ HWY_INLINE vint pairs(vint weights, vint x) {
 }
 HWY_INLINE vint add_pairs(vint a, vint b) {
   const hn::Repartition<std::int16_t, int_tag> shorts;
-  return hn::BitCast(int_tag(), hn::Add(hn::BitCast(shorts, a), hn::BitCast(shorts, b)));
+  vint sum = hn::BitCast(int_tag(), hn::Add(hn::BitCast(shorts, a), hn::BitCast(shorts, b)));
+  // The compiler would turn a chain of these into a tree, with more terms at a time than there are registers.
+  asm("" : "+v"(sum.raw));
+  return sum;
 }
 HWY_INLINE vint widen(vint a) {
 #if HWY_TARGET == HWY_AVX3
@@ -105,6 +108,7 @@ struct byte_dot {
   }
   HWY_INLINE void add(const operand& w, vint x) {
     sums = hn::Add(sums, widen(pairs(w.magnitudes, with_sign(x, w.weights))));
+    asm("" : "+v"(sums.raw)); // as above
   }
   HWY_INLINE vint finish(std::int32_t) const { return sums; }
 };

@@ -61,6 +61,14 @@ struct made_rows {
   }
 };
 
+/// Calls a target's product with scratch memory of its own.
+void multiply(const kernel_table& target, const packed_part& weights, const product_input& in,
+  std::size_t first_row, std::size_t last_row, std::size_t first_tile, std::size_t last_tile,
+  const product_output& out) {
+  aligned_buffer scratch{product_scratch_bytes(weights.inputs())};
+  target.product(weights, in, first_row, last_row, first_tile, last_tile, out, scratch.data());
+}
+
 /// A copy of elements that ends where a page begins which may not be touched.
 template <class T>
 class guarded {
@@ -96,14 +104,14 @@ TEST_CASE("products of every type and target agree with double sums, and with ea
       for (const std::size_t inputs : {256U, 768U}) {
         const auto matrix = make_matrix(type, outputs, inputs);
         const bool quantised = traits(matrix.part.format()).quantised;
-        for (const std::size_t rows : {1U, 2U, 3U, 7U}) {
+        for (const std::size_t rows : {1U, 2U, 3U, 7U, 11U, 12U, 21U}) {
           INFO(gguf::to_string(type) << " [" << outputs << ", " << inputs << "], " << rows << " rows");
           std::vector<float> first;
           for (const auto& target : targets) {
             const made_rows x{target, rows, inputs, 5};
             std::vector<float> y(rows * outputs, std::numeric_limits<float>::quiet_NaN());
-            target.product(
-              matrix.part, x.input(), 0, rows, 0, matrix.part.tiles(), {y.data(), outputs, false});
+            multiply(
+              target, matrix.part, x.input(), 0, rows, 0, matrix.part.tiles(), {y.data(), outputs, false});
             if (first.empty()) {
               first = y;
               double worst = 0; // in units of the tolerance
@@ -147,7 +155,7 @@ TEST_CASE("a Q4_1 product is the stated sum: two fused steps for each block, asc
   for (const auto& target : targets_here()) {
     const made_rows x{target, 1, inputs, 9};
     std::vector<float> y(outputs);
-    target.product(part, x.input(), 0, 1, 0, 2, {y.data(), outputs, false});
+    multiply(target, part, x.input(), 0, 1, 0, 2, {y.data(), outputs, false});
     for (std::size_t o = 0; o < outputs; ++o) {
       float sum = 0;
       for (std::size_t b = 0; b < inputs / 32; ++b) {
@@ -183,7 +191,7 @@ TEST_CASE("the greatest quants do not saturate") {
       packed_part part{packed_part::format_for(type), 1, inputs};
       part.pack(tensor, 0);
       float y = 0;
-      target.product(part, {quants.data(), blocks.data(), row.data(), inputs}, 0, 1, 0, 1, {&y, 1, false});
+      multiply(target, part, {quants.data(), blocks.data(), row.data(), inputs}, 0, 1, 0, 1, {&y, 1, false});
       return y;
     };
     for (const int quant : {-128, -127, 127}) {
@@ -209,9 +217,9 @@ TEST_CASE("a product adds to what is there, in the rows and tiles that it is giv
   for (const auto& target : targets_here()) {
     const made_rows x{target, 6, 64, 21};
     std::vector<float> all(6 * 80, 0.0F);
-    target.product(matrix.part, x.input(), 0, 6, 0, 3, {all.data(), 80, false});
+    multiply(target, matrix.part, x.input(), 0, 6, 0, 3, {all.data(), 80, false});
     std::vector<float> some(6 * 80, 1.0F);
-    target.product(matrix.part, x.input(), 1, 5, 1, 2, {some.data(), 80, true});
+    multiply(target, matrix.part, x.input(), 1, 5, 1, 2, {some.data(), 80, true});
     for (std::size_t r = 0; r < 6; ++r) {
       for (std::size_t o = 0; o < 80; ++o) {
         const bool inside = r >= 1 && r < 5 && o >= 32 && o < 64;
@@ -230,17 +238,17 @@ TEST_CASE("a product touches nothing behind its operands") {
   for (const auto type : {tensor_type::q4_1, tensor_type::q8_0, tensor_type::f32}) {
     const auto matrix = make_matrix(type, outputs, inputs);
     for (const auto& target : targets_here()) {
-      for (const std::size_t rows : {1U, 2U, 5U}) {
+      for (const std::size_t rows : {1U, 2U, 5U, 15U}) {
         const made_rows x{target, rows, inputs, 3};
         const guarded<std::int8_t> quants{x.quants};
         const guarded<block_info> blocks{x.blocks};
         const guarded<float> floats{x.floats};
         const guarded<float> y{std::vector<float>(rows * outputs)};
-        target.product(matrix.part, {quants.data(), blocks.data(), floats.data(), inputs}, 0, rows, 0,
+        multiply(target, matrix.part, {quants.data(), blocks.data(), floats.data(), inputs}, 0, rows, 0,
           matrix.part.tiles(), {y.data(), outputs, false});
         std::vector<float> expected(rows * outputs);
-        target.product(
-          matrix.part, x.input(), 0, rows, 0, matrix.part.tiles(), {expected.data(), outputs, false});
+        multiply(
+          target, matrix.part, x.input(), 0, rows, 0, matrix.part.tiles(), {expected.data(), outputs, false});
         CHECK(std::equal(expected.begin(), expected.end(), y.data()));
       }
     }
@@ -260,7 +268,7 @@ TEST_CASE("weights and activations that are no numbers spoil results, not memory
     part.pack(tensor, 1);
     const made_rows x{target, 1, 256, 2};
     std::vector<float> y(40);
-    target.product(part, x.input(), 0, 1, 0, 2, {y.data(), 40, false});
+    multiply(target, part, x.input(), 0, 1, 0, 2, {y.data(), 40, false});
     CHECK(std::ranges::all_of(y, [](float v) { return std::isnan(v); }));
 
     for (const float bad : {nan, -nan, infinity, -infinity}) {

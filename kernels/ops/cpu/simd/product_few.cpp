@@ -1,12 +1,12 @@
-// Matrix products: a tile of weights is unpacked in registers once and used for several rows. Compiled once
+// Matrix products for few rows: weights are unpacked in registers and used for up to four rows. Compiled once
 // for each target.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/ops/cpu/simd/product.cpp"
+#define HWY_TARGET_INCLUDE "kernels/ops/cpu/simd/product_few.cpp"
 #include <hwy/foreach_target.h> // must come before highway.h
 
 #include "kernels/ops/cpu/kernels.hpp"
 #include "kernels/ops/cpu/simd/dot-inl.hpp"
-#include "kernels/ops/cpu/simd/lanes-inl.hpp"
+#include "kernels/ops/cpu/simd/tile-inl.hpp"
 
 #include <type_traits>
 
@@ -18,89 +18,29 @@ HWY_BEFORE_NAMESPACE();
 namespace godwit::ops::cpu::HWY_NAMESPACE {
 namespace {
 
-// Vectors of outputs and rows that stand in registers at the same time: two sums for each pair of them, one
-// of integers and one of floats.
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-inline constexpr std::size_t vectors = 2;
-#else
-inline constexpr std::size_t vectors = 1;
-#endif
 inline constexpr std::size_t row_tile = 4;
 
-/// Four inputs of the 32 outputs of a tile.
-inline constexpr std::size_t group_bytes = tile_outputs * 4;
+/// How far ahead of its use a weight is asked for: what the memory delivers during one round trip. Tiles lie
+/// one behind the other, so that the next one's beginning is asked for as well.
+inline constexpr std::size_t ahead = 4096;
 
-template <std::size_t Rows>
-using sums = vfloat[Rows][vectors];
-
-/// Writes sums to `count` <= vectors * lanes outputs, or adds them to what is there.
-template <std::size_t Rows>
-HWY_INLINE void write(const sums<Rows>& sum, std::size_t count, const product_output& out, float* to) {
-  for (std::size_t r = 0; r < Rows; ++r, to += out.stride) {
-    if (count == vectors * lanes) {
-      for (std::size_t v = 0; v < vectors; ++v) {
-        float* const at = to + v * lanes;
-        hn::StoreU(out.add ? hn::Add(hn::LoadU(float_tag(), at), sum[r][v]) : sum[r][v], float_tag(), at);
-      }
-      continue;
-    }
-    float values[vectors * lanes];
-    for (std::size_t v = 0; v < vectors; ++v) {
-      hn::StoreU(sum[r][v], float_tag(), values + v * lanes);
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      to[i] = out.add ? to[i] + values[i] : values[i];
-    }
-  }
-}
-
-/// The coefficients of `lanes` outputs.
-template <weight_format Format>
-HWY_INLINE vfloat load_coefficients(const std::byte* from, std::size_t which, std::size_t output) {
-  if constexpr (traits(Format).coefficient_bytes == 2) {
-    return load_halves(reinterpret_cast<const std::uint16_t*>(from) + which * tile_outputs + output);
-  } else {
-    return hn::LoadU(float_tag(), reinterpret_cast<const float*>(from) + which * tile_outputs + output);
-  }
-}
-
-/// What a format adds to its weights, times the sum of the activations, negated.
-template <weight_format Format>
-HWY_INLINE std::int32_t offset_of(const block_info& info, std::size_t half) {
-  switch (Format) {
-  case weight_format::q4_signed:
-    return info.minus_8;
-  case weight_format::q8:
-  case weight_format::q8_min:
-  case weight_format::q8_min_wide:
-    return info.minus_128;
-  case weight_format::q8_half:
-    return half == 0 ? info.minus_128_of_half : info.minus_128 - info.minus_128_of_half;
-  default:
-    return 0;
-  }
-}
-
-template <weight_format Format>
-inline constexpr bool has_minimum =
-  Format == weight_format::q4_min || Format == weight_format::q4_min_wide || Format == weight_format::q8_min
-  || Format == weight_format::q8_min_wide;
-
-/// Outputs `[output, output + vectors * lanes)` of one tile for `Rows` rows, quantised weights.
+/// Outputs `[output, output + strip)` of one tile for `Rows` rows, quantised weights.
 template <weight_format Format, std::size_t Rows>
-HWY_INLINE void quantised(const std::byte* tile, const std::byte* coefficients, std::size_t blocks,
-  std::size_t output, const std::int8_t* const* x, const block_info* const* info, sums<Rows>& sum) {
+HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t output,
+  const std::int8_t* const* x, const block_info* const* info, sums<Rows>& sum) {
   constexpr bool nibbles = traits(Format).bits == 4;
-  constexpr std::size_t halves = Format == weight_format::q8_half ? 2 : 1;
+  constexpr std::size_t halves = scale_parts<Format>;
   using dot = std::conditional_t<nibbles, nibble_dot, byte_dot>;
 
-  for (std::size_t r = 0; r < Rows; ++r) {
-    for (std::size_t v = 0; v < vectors; ++v) {
-      sum[r][v] = constant(0.0F);
+  clear<Rows>(sum);
+  for (std::size_t b = 0; b < blocks; ++b, tile += traits(Format).block_stride()) {
+    const auto* const weights = reinterpret_cast<const std::uint8_t*>(tile) + output * 4;
+    const std::byte* const coefficients = tile + traits(Format).block_bytes();
+    if (output == 0) {
+      for (std::size_t line = 0; line < traits(Format).block_stride(); line += 64) {
+        ask(tile + ahead + line);
+      }
     }
-  }
-  const auto* weights = reinterpret_cast<const std::uint8_t*>(tile) + output * 4;
-  for (std::size_t b = 0; b < blocks; ++b) {
     for (std::size_t half = 0; half < halves; ++half) {
       dot dots[Rows][vectors];
       for (std::size_t r = 0; r < Rows; ++r) {
@@ -160,8 +100,6 @@ HWY_INLINE void quantised(const std::byte* tile, const std::byte* coefficients, 
         }
       }
     }
-    weights += traits(Format).block_bytes();
-    coefficients += traits(Format).coefficient_block_bytes();
   }
 }
 
@@ -180,11 +118,7 @@ HWY_INLINE vfloat load_float_weights(const std::byte* from, std::size_t index) {
 template <weight_format Format, std::size_t Rows>
 HWY_INLINE void floating(
   const std::byte* tile, std::size_t inputs, std::size_t output, const float* const* x, sums<Rows>& sum) {
-  for (std::size_t r = 0; r < Rows; ++r) {
-    for (std::size_t v = 0; v < vectors; ++v) {
-      sum[r][v] = constant(0.0F);
-    }
-  }
+  clear<Rows>(sum);
   for (std::size_t i = 0; i < inputs; ++i) {
     for (std::size_t v = 0; v < vectors; ++v) {
       const vfloat w = load_float_weights<Format>(tile, i * tile_outputs + output + v * lanes);
@@ -202,7 +136,7 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
   const std::size_t left = weights.outputs() - index * tile_outputs;
   const std::size_t used = left < tile_outputs ? left : tile_outputs;
   float* const to = out.data + row * out.stride + index * tile_outputs;
-  for (std::size_t output = 0; output < used; output += vectors * lanes) {
+  for (std::size_t output = 0; output < used; output += strip) {
     sums<Rows> sum;
     if constexpr (traits(Format).quantised) {
       const std::int8_t* x[Rows];
@@ -211,7 +145,7 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
         x[r] = in.quants + (row + r) * in.stride;
         info[r] = in.blocks + (row + r) * (in.stride / block_inputs);
       }
-      quantised<Format, Rows>(tile, weights.coefficients(index), weights.blocks(), output, x, info, sum);
+      quantised<Format, Rows>(tile, weights.blocks(), output, x, info, sum);
     } else {
       const float* x[Rows];
       for (std::size_t r = 0; r < Rows; ++r) {
@@ -219,7 +153,7 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
       }
       floating<Format, Rows>(tile, weights.inputs(), output, x, sum);
     }
-    const std::size_t count = used - output < vectors * lanes ? used - output : vectors * lanes;
+    const std::size_t count = used - output < strip ? used - output : strip;
     write<Rows>(sum, count, out, to + output);
   }
 }
@@ -242,8 +176,10 @@ void product_of(const packed_part& weights, const product_input& in, std::size_t
   }
 }
 
-void product(const packed_part& weights, const product_input& in, std::size_t first_row, std::size_t last_row,
-  std::size_t first_tile, std::size_t last_tile, const product_output& out) {
+} // namespace
+
+void product_few(const packed_part& weights, const product_input& in, std::size_t first_row,
+  std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out) {
   const auto call = [&](auto function) {
     function(weights, in, first_row, last_row, first_tile, last_tile, out);
   };
@@ -269,13 +205,6 @@ void product(const packed_part& weights, const product_input& in, std::size_t fi
   case weight_format::bf16:
     return call(&product_of<weight_format::bf16>);
   }
-}
-
-} // namespace
-
-void fill_product(kernel_table& table) {
-  table.compiled_for = [] { return std::int64_t{HWY_TARGET}; };
-  table.product = &product;
 }
 
 } // namespace godwit::ops::cpu::HWY_NAMESPACE
