@@ -21,7 +21,12 @@ class reservation {
  public:
   explicit reservation(std::size_t bytes)
     : bytes_(bytes), start_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {
+    // Attention over a long context reads thousands of pages that lie apart. Advice only: without huge pages
+    // everything works, with a miss of the translation for each of them.
+    if (good())
+      static_cast<void>(::madvise(start_, bytes_, MADV_HUGEPAGE));
+  }
   ~reservation() {
     if (good())
       ::munmap(start_, bytes_);

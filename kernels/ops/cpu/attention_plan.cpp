@@ -3,6 +3,7 @@
 #include "kernels/ops/cpu/kernels.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace godwit::ops::cpu {
 
@@ -13,8 +14,8 @@ namespace {
 constexpr std::uint32_t task_queries = 24;
 /// Rows of a sequence up to which its segments become tasks.
 constexpr std::uint32_t most_split_rows = 8;
-/// With this many tasks for each thread there is nothing to gain from more.
-constexpr std::uint32_t enough_tasks = 8;
+/// No task should be more than this part of a thread's work.
+constexpr std::uint32_t tasks_per_thread = 8;
 
 } // namespace
 
@@ -35,40 +36,50 @@ std::size_t attention_plan::most_queries() const {
 
 void attention_plan::make(const step& what) {
   tasks_.clear();
-  std::size_t whole = 0;
+  split_ = false;
+  // Work counts in pairs of row and position; that of rows in one sequence is taken as equal.
+  std::size_t work = 0;
   for (const auto& part : what.sequences) {
-    whole += std::size_t{(part.rows + tile_rows() - 1) / tile_rows()} * kv_heads_;
+    work += part.rows * (std::size_t{part.target->length()} + part.rows);
   }
-  const bool few = whole < std::size_t{enough_tasks} * threads_;
+  const std::size_t largest = work * kv_heads_ / (std::size_t{threads_} * tasks_per_thread);
   std::size_t used = 0;
   for (std::uint32_t s = 0; s < what.sequences.size(); ++s) {
     const auto& part = what.sequences[s];
     const auto positions = std::size_t{part.target->length()} + part.rows;
     const auto segments = static_cast<std::uint32_t>((positions + segment_tokens - 1) / segment_tokens);
     const std::size_t wanted = std::size_t{part.rows} * heads_ * segments;
-    const bool split = few && segments > 1 && part.rows <= most_split_rows && used + wanted <= slots_;
+    const bool split = threads_ > 1 && part.rows * positions > largest && segments > 1
+                       && part.rows <= most_split_rows && used + wanted <= slots_;
     for (std::uint32_t r = 0; r < part.rows; ++r) {
       rows_[part.first_row + r] = {used + std::size_t{r} * heads_ * segments, split ? segments : 0};
     }
     if (split) {
       used += wanted;
-      for (std::uint32_t segment = 0; segment < segments; ++segment) {
-        for (std::uint32_t head = 0; head < kv_heads_; ++head) {
-          tasks_.push_back({s, part.first_row, part.rows, head, segment, true});
+      split_ = true;
+      for (std::uint32_t head = 0; head < kv_heads_; ++head) {
+        for (std::uint32_t segment = 0; segment < segments; ++segment) {
+          tasks_.push_back({s, part.first_row, part.rows, head, segment, true, part.rows * segment_tokens});
         }
       }
       continue;
     }
-    // The last rows see the most: they come first, so that no thread ends with a long task alone.
     const std::uint32_t tiles = (part.rows + tile_rows() - 1) / tile_rows();
-    for (std::uint32_t tile = tiles; tile-- != 0;) {
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
       const std::uint32_t first = tile * tile_rows();
       const std::uint32_t rows = std::min(tile_rows(), part.rows - first);
+      const std::size_t seen = part.target->length() + first + rows;
       for (std::uint32_t head = 0; head < kv_heads_; ++head) {
-        tasks_.push_back({s, part.first_row + first, rows, head, 0, false});
+        tasks_.push_back({s, part.first_row + first, rows, head, 0, false, rows * seen});
       }
     }
   }
+  // The largest first, so that no thread ends with a long task alone.
+  std::ranges::sort(tasks_, [](const attention_task& a, const attention_task& b) {
+    return a.work != b.work ? a.work > b.work
+                            : std::tie(a.sequence, a.first_row, a.kv_head, a.segment)
+                                < std::tie(b.sequence, b.first_row, b.kv_head, b.segment);
+  });
 }
 
 } // namespace godwit::ops::cpu

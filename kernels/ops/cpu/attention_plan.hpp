@@ -16,11 +16,12 @@ struct attention_task {
   std::uint32_t kv_head = 0;
   std::uint32_t segment = 0; ///< the one to compute if `split`
   bool split = false;        ///< else all segments, merged at once
+  std::size_t work = 0;      ///< pairs of row and position
 };
 
-/// Cuts a step's attention into tasks that any thread may take. Where there are few rows over long contexts
-/// the segments become tasks of their own, whose partial results wait in slots to be merged in order. The
-/// result is the same either way.
+/// Cuts a step's attention into tasks that any thread may take, the largest first. The segments of a few rows
+/// whose context is a large part of the step's work become tasks of their own, whose partial results wait in
+/// slots to be merged in order. The result is the same either way.
 class attention_plan {
  public:
   /// @param slots partial results there is room for
@@ -29,6 +30,8 @@ class attention_plan {
   void make(const step& what);
 
   std::span<const attention_task> tasks() const { return tasks_; }
+
+  bool any_split() const { return split_; }
 
   /// Segments of a row whose attention is split, else 0.
   std::uint32_t segments_of(std::uint32_t row) const { return rows_[row].segments; }
@@ -52,6 +55,7 @@ class attention_plan {
   std::uint32_t kv_heads_;
   std::uint32_t threads_;
   std::size_t slots_;
+  bool split_ = false;
   std::vector<attention_task> tasks_;
   std::vector<row_slots> rows_;
 };

@@ -49,11 +49,6 @@ const packed_matrix& packed(const matrix& weights) {
   return static_cast<const packed_matrix&>(weights);
 }
 
-/// Rows of inputs start at multiples of a block.
-std::size_t rounded(std::size_t width) {
-  return (width + block_inputs - 1) / block_inputs * block_inputs;
-}
-
 } // namespace
 
 result<std::unique_ptr<op_set>> cpu_ops::make(
@@ -67,8 +62,8 @@ result<std::unique_ptr<op_set>> cpu_ops::make(
 
 cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads)
   : kernels_{kernels}, shape_{shape}, threads_{threads}, x_{std::size_t{shape.max_rows} * shape.embedding},
-    in_floats_{shape.max_rows * rounded(shape.input)}, in_quants_{shape.max_rows * rounded(shape.input)},
-    in_blocks_{shape.max_rows * rounded(shape.input) / block_inputs},
+    in_floats_{shape.max_rows * padded(shape.input)}, in_quants_{shape.max_rows * padded(shape.input)},
+    in_blocks_{shape.max_rows * padded(shape.input) / block_inputs},
     out_{std::size_t{shape.max_rows} * shape.output},
     turns_{shape.ropes.size() * shape.max_rows * shape.rotary}, plan_{shape, threads.size(), partial_slots},
     partials_{partial_slots * partial_size(shape.kv.head_dim)}, sequence_of_row_(shape.max_rows),
@@ -80,9 +75,9 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
 
   const std::size_t queries = plan_.most_queries();
   for (auto& own : scratch_) {
-    own.row = aligned_array<float>{rounded(std::max(shape.input, shape.embedding))};
-    own.tile = aligned_buffer{product_scratch_bytes(rounded(shape.input))};
-    own.scores = aligned_array<float>{queries * segment_tokens};
+    own.row = aligned_array<float>{padded(std::max(shape.input, shape.embedding))};
+    own.tile = aligned_buffer{product_scratch_bytes(padded(shape.input))};
+    own.scores = aligned_array<float>{attention_scratch(queries, shape.kv.head_dim)};
     own.results = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
     own.later = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
     own.queries.resize(queries);
@@ -133,12 +128,12 @@ void cpu_ops::begin(const step& what) {
 }
 
 product_input cpu_ops::input(std::size_t width) const {
-  return {in_quants_.data(), in_blocks_.data(), in_floats_.data(), rounded(width)};
+  return {in_quants_.data(), in_blocks_.data(), in_floats_.data(), padded(width)};
 }
 
 void cpu_ops::quantise(
   const float* values, std::size_t count, std::size_t row, std::size_t offset, std::size_t width) {
-  const std::size_t at = row * rounded(width) + offset;
+  const std::size_t at = row * padded(width) + offset;
   const std::size_t whole = count / block_inputs * block_inputs;
   kernels_.quantise(values, whole, in_quants_.data() + at, in_blocks_.data() + at / block_inputs);
 }
@@ -176,7 +171,7 @@ void cpu_ops::embed(worker& self, const matrix& table, float scale) {
 
 void cpu_ops::norm_row(scratch& own, const gain& weight, std::size_t from, std::size_t to) {
   const std::size_t width = shape_.embedding;
-  float* const y = needs_floats_ ? in_floats_.data() + to * rounded(width) : own.row.data();
+  float* const y = needs_floats_ ? in_floats_.data() + to * padded(width) : own.row.data();
   kernels_.norm(x(from), static_cast<const float_gain&>(weight).values.data(), width, shape_.norm_epsilon, y);
   if (needs_quants_) {
     quantise(y, width, to, 0, width);
@@ -330,33 +325,39 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
       kernels_.merge(own.later.data() + q * size, dim, own.results.data() + q * size);
     }
   }
-  const std::size_t width = shape_.heads * dim;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const std::size_t row = task.first_row + q / group;
     const std::size_t head = task.kv_head * group + q % group;
-    kernels_.normalise(
-      own.results.data() + q * size, dim, in_floats_.data() + row * rounded(width) + head * dim);
+    kernels_.normalise(own.results.data() + q * size, dim, attended(row, head));
+  }
+  if (needs_quants_ && !heads_share_blocks(group)) {
+    for (std::size_t r = 0; r < task.rows; ++r) {
+      quantise_heads(task.first_row + r, task.kv_head * group, group);
+    }
   }
 }
 
-void cpu_ops::merge_row(scratch& own, std::uint32_t row) {
+void cpu_ops::quantise_heads(std::size_t row, std::size_t head, std::size_t count) {
+  const std::size_t dim = shape_.kv.head_dim;
+  quantise(attended(row, head), count * dim, row, head * dim, shape_.heads * dim);
+}
+
+void cpu_ops::merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, std::uint32_t count) {
   const std::size_t dim = shape_.kv.head_dim;
   const std::size_t size = partial_size(dim);
-  const std::size_t width = shape_.heads * dim;
-  float* const y = in_floats_.data() + row * rounded(width);
-  if (const std::uint32_t segments = plan_.segments_of(row); segments != 0) {
-    for (std::uint32_t head = 0; head < shape_.heads; ++head) {
-      float* const merged = own.results.data();
-      const float* const first = partials_.data() + plan_.slot(row, head, 0) * size;
-      std::copy_n(first, size, merged);
-      for (std::uint32_t segment = 1; segment < segments; ++segment) {
-        kernels_.merge(first + segment * size, dim, merged);
-      }
-      kernels_.normalise(merged, dim, y + head * dim);
+  const std::uint32_t segments = plan_.segments_of(row);
+  for (std::uint32_t h = head; h < head + count && segments != 0; ++h) {
+    float* const merged = own.results.data();
+    const float* const first = partials_.data() + plan_.slot(row, h, 0) * size;
+    std::copy_n(first, size, merged);
+    for (std::uint32_t segment = 1; segment < segments; ++segment) {
+      kernels_.merge(first + segment * size, dim, merged);
     }
+    kernels_.normalise(merged, dim, attended(row, h));
   }
-  if (needs_quants_) {
-    quantise(y, width, row, 0, width);
+  const bool done = segments == 0 && !heads_share_blocks(shape_.heads / shape_.kv.kv_heads);
+  if (needs_quants_ && !done) {
+    quantise_heads(row, head, count);
   }
 }
 
@@ -367,9 +368,15 @@ void cpu_ops::attend(worker& self, std::uint32_t layer) {
     attend_task(own, tasks[i], layer);
   }
   self.sync();
-  const auto mine = self.share(rows());
-  for (std::size_t row = mine.begin; row < mine.end; ++row) {
-    merge_row(own, static_cast<std::uint32_t>(row));
+  if (!plan_.any_split() && !heads_share_blocks(shape_.heads / shape_.kv.kv_heads)) {
+    return; // the tasks have finished their rows
+  }
+  const std::uint32_t unit = heads_share_blocks(1) ? 2 : 1;
+  const std::uint32_t units = (shape_.heads + unit - 1) / unit;
+  const auto mine = self.share(rows() * units);
+  for (std::size_t item = mine.begin; item < mine.end; ++item) {
+    const auto head = static_cast<std::uint32_t>(item % units * unit);
+    merge_heads(own, static_cast<std::uint32_t>(item / units), head, std::min(unit, shape_.heads - head));
   }
   self.sync();
 }
@@ -377,7 +384,7 @@ void cpu_ops::attend(worker& self, std::uint32_t layer) {
 void cpu_ops::gate(worker& self, std::uint32_t width, activation act) {
   const auto gate = act == activation::silu ? kernels_.gate : kernels_.gate_gelu;
   auto& own = scratch_[self.index()];
-  const std::size_t blocks = rounded(width) / block_inputs;
+  const std::size_t blocks = padded(width) / block_inputs;
   const auto mine = self.share(rows() * blocks);
   for (std::size_t item = mine.begin; item < mine.end;) {
     // As many blocks of one row as are left.
@@ -386,7 +393,7 @@ void cpu_ops::gate(worker& self, std::uint32_t width, activation act) {
     const std::size_t run = std::min(mine.end - item, blocks - item % blocks);
     const std::size_t count = std::min(run * block_inputs, width - offset);
     const float* const a = out_.data() + row * 2 * width + offset;
-    float* const y = needs_floats_ ? in_floats_.data() + row * rounded(width) + offset : own.row.data();
+    float* const y = needs_floats_ ? in_floats_.data() + row * padded(width) + offset : own.row.data();
     gate(a, a + width, count, y);
     if (needs_quants_) {
       quantise(y, count, row, offset, width);

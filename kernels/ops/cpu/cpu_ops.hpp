@@ -47,13 +47,17 @@ class cpu_ops final : public op_set {
   struct scratch {
     aligned_array<float> row;     ///< [input]
     aligned_buffer tile;          ///< [product_scratch_bytes]
-    aligned_array<float> scores;  ///< [queries, segment_tokens]
+    aligned_array<float> scores;  ///< [attention_scratch]
     aligned_array<float> results; ///< [queries, partial_size]
     aligned_array<float> later;   ///< [queries, partial_size]
     std::vector<attention_query> queries;
   };
 
   std::size_t rows() const { return step_.tokens.size(); }
+  /// Elements from one row of inputs to the next: rows start at multiples of a block.
+  static std::size_t padded(std::size_t width) {
+    return (width + block_inputs - 1) / block_inputs * block_inputs;
+  }
   float* x(std::size_t row) { return x_.data() + row * shape_.embedding; }
   product_input input(std::size_t width) const;
   /// Norms row `from` of x into row `to` of the input.
@@ -71,7 +75,16 @@ class cpu_ops final : public op_set {
   void prepare_heads(
     float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const;
   void attend_task(scratch& own, const attention_task& task, std::uint32_t layer);
-  void merge_row(scratch& own, std::uint32_t row);
+  /// Where a row's result of attention for a head stands in the input.
+  float* attended(std::size_t row, std::size_t head) {
+    const std::size_t dim = shape_.kv.head_dim;
+    return in_floats_.data() + row * padded(shape_.heads * dim) + head * dim;
+  }
+  /// True if a block of the input may hold parts of two groups of `count` heads.
+  bool heads_share_blocks(std::size_t count) const { return count * shape_.kv.head_dim % block_inputs != 0; }
+  void quantise_heads(std::size_t row, std::size_t head, std::size_t count);
+  /// Merges the segments of some heads of a row where they were split, and quantises what no task has.
+  void merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, std::uint32_t count);
 
   const kernel_table& kernels_;
   std::string name_;

@@ -95,6 +95,11 @@ constexpr std::size_t partial_size(std::size_t head_dim) {
   return head_dim + 2;
 }
 
+/// Floats of scratch memory for attention: scores, and a converted page.
+constexpr std::size_t attention_scratch(std::size_t queries, std::size_t head_dim) {
+  return queries * segment_tokens + page_tokens * head_dim;
+}
+
 /// The ops of one target. All of them are safe to call from several threads on different outputs.
 struct kernel_table {
   std::string_view name; ///< "avx2"
@@ -121,7 +126,7 @@ struct kernel_table {
   void (*product)(const packed_part& weights, const product_input& in, std::size_t first_row,
     std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out,
     std::byte* scratch) = nullptr;
-  /// @param scratch  `[queries, segment_tokens]`
+  /// @param scratch  `[attention_scratch]`
   /// @param partials `[queries, partial_size]`
   void (*attend)(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,
     attention_score score, float* scratch, float* partials) = nullptr;

@@ -76,27 +76,47 @@ HWY_INLINE void save(const wide& what, float* to) {
   }
 }
 
+#if HWY_TARGET != HWY_SCALAR
+/// Adds the upper half of the lanes to the lower one until there are four.
+template <class Tag>
+HWY_INLINE hn::Vec<hn::CappedTag<float, 4>> four_of(Tag tag, hn::Vec<Tag> v) {
+  if constexpr (hn::MaxLanes(tag) == 4) {
+    return v;
+  } else {
+    const hn::Half<Tag> half;
+    return four_of(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+#endif
+
 /// The sum of 16 lanes as a tree.
 HWY_INLINE float sum(const wide& what) {
-  float lane[16];
-  save(what, lane);
-  for (std::size_t half = 8; half != 0; half /= 2) {
-    for (std::size_t i = 0; i < half; ++i) {
-      lane[i] += lane[i + half];
+  // Vectors first, as long as there are two to add; then within one.
+  vfloat left[parts];
+  for (std::size_t p = 0; p < parts; ++p) {
+    left[p] = what.part[p];
+  }
+  for (std::size_t half = parts / 2; half != 0; half /= 2) {
+    for (std::size_t p = 0; p < half; ++p) {
+      left[p] = hn::Add(left[p], left[p + half]);
     }
   }
-  return lane[0];
+#if HWY_TARGET == HWY_SCALAR
+  return hn::GetLane(left[0]);
+#else
+  const auto quarter = four_of(float_tag(), left[0]);
+  const auto pair = hn::Add(quarter, hn::Shuffle1032(quarter));
+  return hn::GetLane(hn::Add(pair, hn::Shuffle2301(pair)));
+#endif
 }
 
-/// The greatest of 16 lanes.
+/// The greatest of 16 lanes, of which some may be NaN.
 HWY_INLINE float greatest(const wide& what) {
-  float lane[16];
-  save(what, lane);
-  float best = lane[0];
-  for (std::size_t i = 1; i < 16; ++i) {
-    best = lane[i] > best ? lane[i] : best;
+  vfloat best = what.part[0];
+  for (std::size_t p = 1; p < parts; ++p) {
+    best = hn::Max(what.part[p], best);
   }
-  return best;
+  return hn::GetLane(hn::MaxOfLanes(float_tag(), best));
 }
 
 /// A vector of half precision numbers as floats; exact.

@@ -82,7 +82,7 @@ std::vector<float> attend(const kernel_table& target, const made_pages& pages,
   for (const auto& query : queries) {
     most = std::max(most, query.visible);
   }
-  std::vector<float> scratch(queries.size() * segment_tokens);
+  std::vector<float> scratch(attention_scratch(queries.size(), pages.dim));
   std::vector<float> later(queries.size() * size);
   std::vector<float> result(queries.size() * size);
   const float scale = 1 / std::sqrt(static_cast<float>(pages.dim));
