@@ -4,6 +4,7 @@
 #include "kernels/memory/page_pool.hpp"
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
+#include "tools/bench/model_work.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -18,7 +19,16 @@ namespace {
 /// Positions that are read at a time for a loss: each has a row of logits.
 constexpr std::size_t loss_rows = 128;
 
-result<std::unique_ptr<model>> open(const model_settings& settings) {
+/// A model and what its steps have to do.
+struct opened {
+  std::unique_ptr<model> runs;
+  model_work work;
+
+  model* operator->() const { return runs.get(); }
+  model& operator*() const { return *runs; }
+};
+
+result<opened> open(const model_settings& settings) {
   if (settings.rounds == 0) {
     return fail(errc::invalid_argument, "at least one round", "rounds");
   }
@@ -26,8 +36,12 @@ result<std::unique_ptr<model>> open(const model_settings& settings) {
   if (!file) {
     return fail(file);
   }
-  return model::load(
-    std::move(*file), {.implementation = settings.implementation, .threads = settings.threads});
+  auto runs = model::load(*file, {.implementation = settings.implementation, .threads = settings.threads});
+  if (!runs) {
+    return fail(runs);
+  }
+  const model_work work = work_of(**file, (*runs)->shape());
+  return opened{std::move(*runs), work};
 }
 
 result<void> check_sizes(std::span<const std::uint32_t> sizes, std::uint32_t most, const std::string& param) {
@@ -170,7 +184,8 @@ result<std::vector<prefill_rate>> prefill(
   }
   std::vector<prefill_rate> made;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    made.push_back({tokens[i], median(rates[i])});
+    const double rate = median(rates[i]);
+    made.push_back({tokens[i], rate, runs->work.prefill_operations(tokens[i]) / tokens[i] * rate});
   }
   return made;
 }
@@ -231,7 +246,60 @@ result<std::vector<decode_rate>> decode(const model_settings& settings,
       }
     }
     for (std::size_t i = 0; i < batches.size(); ++i) {
-      made.push_back({context, batches[i], median(rates[i])});
+      const double rate = median(rates[i]);
+      made.push_back(
+        {context, batches[i], rate, runs->work.decode_bytes(context, batches[i]) / batches[i] * rate});
+    }
+  }
+  return made;
+}
+
+result<std::vector<verify_time>> verify(const model_settings& settings,
+  std::span<const std::uint32_t> contexts, std::span<const std::uint32_t> tokens) {
+  auto runs = open(settings);
+  if (!runs) {
+    return fail(runs);
+  }
+  const auto& shape = (*runs)->shape();
+  if (auto valid = check_sizes(tokens, std::min((*runs)->max_rows(), shape.context - 1), "tokens"); !valid) {
+    return fail(valid);
+  }
+  const std::uint32_t widest = tokens.empty() ? 1 : *std::ranges::max_element(tokens);
+  if (auto valid = check_sizes(contexts, shape.context - widest, "context"); !valid) {
+    return fail(valid);
+  }
+  std::vector<verify_time> made;
+  for (const auto context : contexts) {
+    const auto prompt = any_tokens(context, shape.vocabulary);
+    const auto block = any_tokens(widest, shape.vocabulary);
+    auto pool = page_pool::create(shape.kv, blocks_for(context + widest));
+    if (!pool) {
+      return fail(pool);
+    }
+    std::vector<float> logits(std::size_t{widest} * shape.vocabulary);
+    sequence target{**pool};
+    if (auto read = read_prompt(**runs, target, prompt, std::span{logits}.first(shape.vocabulary)); !read) {
+      return fail(read);
+    }
+    std::vector<std::vector<double>> seconds(tokens.size());
+    for (std::uint32_t round = 0; round <= settings.rounds; ++round) {
+      for (std::size_t i = 0; i < tokens.size(); ++i) {
+        const auto start = std::chrono::steady_clock::now();
+        for (std::uint32_t step = 0; step < decode_steps; ++step) {
+          if (auto room = target.reserve(tokens[i]); !room) {
+            return fail(room);
+          }
+          const chunk part{&target, std::span{block}.first(tokens[i]), logits_wanted::all};
+          (*runs)->forward({&part, 1}, std::span{logits}.first(std::size_t{tokens[i]} * shape.vocabulary));
+          target.truncate(context);
+        }
+        if (round != 0) {
+          seconds[i].push_back(seconds_since(start) / decode_steps);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      made.push_back({context, tokens[i], median(seconds[i])});
     }
   }
   return made;

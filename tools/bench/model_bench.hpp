@@ -23,6 +23,7 @@ struct model_settings {
 struct prefill_rate {
   std::uint32_t tokens = 0; ///< of the prompt
   double tokens_per_s = 0;
+  double operations_per_s = 0; ///< of the model: multiplications and additions, see model_work.hpp
 };
 
 /// The speed of prompts: from the first token to the logits of the last.
@@ -34,6 +35,7 @@ struct decode_rate {
   std::uint32_t context = 0;
   std::uint32_t batch = 0;
   double tokens_per_s = 0; ///< of the whole batch
+  double bytes_per_s = 0;  ///< of weights, keys and values that the steps read
 };
 
 /// Tokens that are decoded in a round, by each stream.
@@ -44,6 +46,17 @@ inline constexpr std::uint32_t decode_steps = 16;
 /// `resource_exhausted` if the streams' pages do not fit
 result<std::vector<decode_rate>> decode(const model_settings& settings,
   std::span<const std::uint32_t> contexts, std::span<const std::uint32_t> batches);
+
+struct verify_time {
+  std::uint32_t context = 0;
+  std::uint32_t tokens = 0; ///< of one block
+  double seconds = 0;       ///< of one pass with logits for each of them
+};
+
+/// The time to verify a block of each size behind `context` tokens: one pass, cut off again.
+/// @returns as decode()
+result<std::vector<verify_time>> verify(const model_settings& settings,
+  std::span<const std::uint32_t> contexts, std::span<const std::uint32_t> tokens);
 
 struct text_loss {
   std::uint64_t tokens = 0; ///< of the text

@@ -2,6 +2,7 @@
 
 #include "actors/tokenizer/tokenizer.hpp"
 #include "services/journal/bench.hpp"
+#include "tools/bench/machine.hpp"
 #include "tools/bench/model_bench.hpp"
 
 #include <fmt/core.h>
@@ -23,6 +24,10 @@ bench::model_settings settings_of(const bench_words& said) {
 
 std::string rate(double tokens_per_s) {
   return fmt::format("{:.1f}", tokens_per_s);
+}
+
+std::string percent(double part, double whole) {
+  return fmt::format("{:.0f} %", 100 * part / whole);
 }
 
 result<std::vector<token_id>> tokens_of(const bench_words& said) {
@@ -54,11 +59,16 @@ int bench_prefill(const settings& how, const bench_words& said) {
   const auto rates = bench::prefill(settings_of(said), said.tokens);
   if (!rates)
     return report(rates.error(), how.json);
+  const auto limits = bench::measure_machine(said.ops, said.threads);
+  if (!limits)
+    return report(limits.error(), how.json);
   auto out = ordered_json::array();
-  std::vector<std::vector<std::string>> rows{{"TOKENS", "TOKENS/S"}};
+  std::vector<std::vector<std::string>> rows{{"TOKENS", "TOKENS/S", "GOP/S", "OF INT8 PEAK"}};
   for (const auto& each : *rates) {
-    out.push_back({{"tokens", each.tokens}, {"tokens_per_s", each.tokens_per_s}});
-    rows.push_back({std::to_string(each.tokens), rate(each.tokens_per_s)});
+    out.push_back({{"tokens", each.tokens}, {"tokens_per_s", each.tokens_per_s},
+      {"operations_per_s", each.operations_per_s}, {"int8_peak_per_s", limits->int8_per_s}});
+    rows.push_back({std::to_string(each.tokens), rate(each.tokens_per_s), rate(each.operations_per_s / 1e9),
+      percent(each.operations_per_s, limits->int8_per_s)});
   }
   how.json ? print_json(out) : print_table(rows);
   return exit_ok;
@@ -68,13 +78,52 @@ int bench_decode(const settings& how, const bench_words& said) {
   const auto rates = bench::decode(settings_of(said), said.contexts, said.batches);
   if (!rates)
     return report(rates.error(), how.json);
+  const auto limits = bench::measure_machine(said.ops, said.threads);
+  if (!limits)
+    return report(limits.error(), how.json);
   auto out = ordered_json::array();
-  std::vector<std::vector<std::string>> rows{{"CONTEXT", "BATCH", "TOKENS/S"}};
+  std::vector<std::vector<std::string>> rows{{"CONTEXT", "BATCH", "TOKENS/S", "GB/S", "OF READ BANDWIDTH"}};
   for (const auto& each : *rates) {
-    out.push_back({{"context", each.context}, {"batch", each.batch}, {"tokens_per_s", each.tokens_per_s}});
-    rows.push_back({std::to_string(each.context), std::to_string(each.batch), rate(each.tokens_per_s)});
+    out.push_back({{"context", each.context}, {"batch", each.batch}, {"tokens_per_s", each.tokens_per_s},
+      {"bytes_per_s", each.bytes_per_s}, {"read_bandwidth", limits->bytes_per_s}});
+    rows.push_back({std::to_string(each.context), std::to_string(each.batch), rate(each.tokens_per_s),
+      rate(each.bytes_per_s / 1e9), percent(each.bytes_per_s, limits->bytes_per_s)});
   }
   how.json ? print_json(out) : print_table(rows);
+  return exit_ok;
+}
+
+int bench_verify(const settings& how, const bench_words& said) {
+  const auto times = bench::verify(settings_of(said), said.contexts, said.blocks);
+  if (!times)
+    return report(times.error(), how.json);
+  auto out = ordered_json::array();
+  std::vector<std::vector<std::string>> rows{{"CONTEXT", "TOKENS", "MS", "OVER THE FIRST"}};
+  double first = 0;
+  std::uint32_t context = 0;
+  for (const auto& each : *times) {
+    if (first == 0 || each.context != context) {
+      first = each.seconds;
+      context = each.context;
+    }
+    out.push_back({{"context", each.context}, {"tokens", each.tokens}, {"seconds", each.seconds}});
+    rows.push_back({std::to_string(each.context), std::to_string(each.tokens),
+      fmt::format("{:.2f}", 1000 * each.seconds), fmt::format("{:.2f}", each.seconds / first)});
+  }
+  how.json ? print_json(out) : print_table(rows);
+  return exit_ok;
+}
+
+int bench_machine(const settings& how, const bench_words& said) {
+  const auto limits = bench::measure_machine(said.ops, said.threads);
+  if (!limits)
+    return report(limits.error(), how.json);
+  if (how.json)
+    print_json({{"instructions", limits->instructions}, {"threads", limits->threads},
+      {"int8_per_s", limits->int8_per_s}, {"bytes_per_s", limits->bytes_per_s}});
+  else
+    fmt::print("{} threads: products of 8-bit numbers {:.0f} GOP/s ({}), reads {:.1f} GB/s\n",
+      limits->threads, limits->int8_per_s / 1e9, limits->instructions, limits->bytes_per_s / 1e9);
   return exit_ok;
 }
 

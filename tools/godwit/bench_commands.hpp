@@ -19,6 +19,7 @@ struct bench_words {
   std::vector<std::uint32_t> tokens{512};
   std::vector<std::uint32_t> contexts{128};
   std::vector<std::uint32_t> batches{1};
+  std::vector<std::uint32_t> blocks{1, 8};
 };
 
 /// What the bench of the journal is told.
@@ -34,6 +35,10 @@ struct journal_words {
 int bench_prefill(const settings& how, const bench_words& said);
 /// Speed of decoding for each context and batch.
 int bench_decode(const settings& how, const bench_words& said);
+/// Time to verify blocks of tokens in one pass.
+int bench_verify(const settings& how, const bench_words& said);
+/// What the machine could do at most.
+int bench_machine(const settings& how, const bench_words& said);
 /// Mean negative log-likelihood of a text.
 int bench_nll(const settings& how, const bench_words& said);
 /// Durable records a second of the embedded journal, for each number of sessions, beside those of a plain

@@ -175,7 +175,9 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
   const auto declare = [&](const char* name, const char* what,
                          int (*run)(const settings&, const bench_words&)) {
     auto* command = bench->add_subcommand(name, what);
-    command->add_option("--model", said.bench.model, "GGUF file")->required();
+    if (run != &bench_machine) {
+      command->add_option("--model", said.bench.model, "GGUF file")->required();
+    }
     command->add_option("--threads", said.bench.threads, "0: one for each core")->check(CLI::Range(0, 1024));
     command->add_option("--ops", said.bench.ops, "Implementation; `godwit model info` lists them");
     command->callback([&said, &exit, run] { exit = run(said.how, said.bench); });
@@ -190,8 +192,15 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
   auto* decode = declare("decode", "Speed of decoding", bench_decode);
   decode->add_option("--context", said.bench.contexts, "Tokens behind each stream, with commas")
     ->delimiter(',');
-  decode->add_option("--batch", said.bench.batches, "Streams side by side, with commas")->delimiter(',');
+  decode->add_option("--batch,--streams", said.bench.batches, "Streams side by side, with commas")
+    ->delimiter(',');
   rounds(decode);
+  auto* verify = declare("verify", "Time to verify a block of tokens in one pass", bench_verify);
+  verify->add_option("--context", said.bench.contexts, "Tokens before the block, with commas")
+    ->delimiter(',');
+  verify->add_option("--tokens", said.bench.blocks, "Sizes of blocks, with commas")->delimiter(',');
+  rounds(verify);
+  declare("machine", "What the machine could do at most", bench_machine);
   auto* nll = declare("nll", "Mean negative log-likelihood of a text", bench_nll);
   nll->add_option("--text", said.bench.text, "File with the text")->required();
 
