@@ -68,6 +68,10 @@ using cache_actor = caf::typed_actor<
   caf::reacts_to<letter<schema::CacheInsert>>,
   // Takes back what was found and not needed.
   caf::reacts_to<letter<schema::CacheRelease>>,
+  // Keeps a prefix for a while, within the quota of its tenant.
+  caf::replies_to<letter<schema::CachePin>>::with<letter<schema::CachePinned>>,
+  // Ends a pin before its time.
+  caf::reacts_to<letter<schema::CacheUnpin>>,
   // Gives up blocks that nobody uses.
   caf::replies_to<letter<schema::CacheEvict>>::with<letter<schema::CacheEvicted>>>::extend_with<common_actor>;
 

@@ -60,6 +60,7 @@ class block_hasher {
     const block_identity& parent, std::span<const token_id> tokens, std::string_view media = {}) const;
 
  private:
+  block_identity next_text(const block_identity& parent, std::span<const token_id> tokens) const;
   block_identity hash(std::span<const std::byte> bytes) const;
 
   identity_key key_;

@@ -19,9 +19,9 @@ struct cache_actor_state {
 };
 
 /// Keeps the prefix cache of one page pool.
-/// @param budget blocks that it may hold
+/// @param options what it may hold
 cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_actor_state> self,
-  std::shared_ptr<page_pool> pool, const block_hasher& hasher, std::uint32_t budget,
+  std::shared_ptr<page_pool> pool, const block_hasher& hasher, const prefix_cache_options& options,
   std::shared_ptr<engine_counters> counters);
 
 } // namespace godwit

@@ -2,130 +2,177 @@
 
 #include "messages/check.hpp"
 
+#include <algorithm>
+
 namespace godwit {
 
-prefix_cache::prefix_cache(std::shared_ptr<page_pool> pool, block_hasher hasher, std::uint32_t budget)
-  : pool_(std::move(pool)), hasher_(std::move(hasher)), budget_(budget) {}
+prefix_cache::prefix_cache(std::shared_ptr<page_pool> pool, block_hasher hasher, prefix_cache_options options)
+  : pool_(std::move(pool)), hasher_(std::move(hasher)), options_(options), index_(options.doubles_at) {}
 
 prefix_cache::~prefix_cache() {
-  for (const auto& [identity, which] : index_)
-    pool_->release_block(entries_[which].block);
+  while (!pins_.empty())
+    end(pins_.begin());
+  for (auto which = index_.worst(); which != none; which = index_.worst()) {
+    pool_->release_block(index_[which].where);
+    index_.erase(which);
+  }
 }
 
 std::vector<block_id> prefix_cache::find(std::string_view tenant, std::span<const token_id> tokens) {
   std::vector<block_id> found;
+  found.reserve(tokens.size() / page_tokens);
   auto identity = hasher_.root(tenant);
   slot last = none;
   for (; tokens.size() >= page_tokens; tokens = tokens.subspan(page_tokens)) {
     identity = hasher_.next(identity, tokens.first(page_tokens));
     const auto hit = index_.find(identity);
-    if (hit == index_.end())
+    if (hit == none)
       break;
-    last = hit->second;
-    found.push_back(entries_[last].block);
-    pool_->retain_block(found.back());
+    last = hit;
+    index_.visit(hit);
+    found.push_back(index_[hit].where);
   }
-  touch(last);
+  index_.visited(last);
+  pool_->retain_blocks(found);
   return found;
 }
 
 void prefix_cache::insert(
   std::string_view tenant, std::span<const token_id> tokens, std::span<const block_id> blocks) {
+  learn(hasher_.root(tenant), none, tokens, blocks);
+}
+
+void prefix_cache::extend(
+  const block_identity& parent, std::span<const token_id> tokens, std::span<const block_id> blocks) {
+  const auto last = index_.find(parent);
+  if (last == none)
+    pool_->release_blocks(blocks);
+  else
+    learn(parent, last, tokens, blocks);
+}
+
+void prefix_cache::learn(
+  block_identity identity, slot last, std::span<const token_id> tokens, std::span<const block_id> blocks) {
   GODWIT_CHECK(tokens.size() >= blocks.size() * page_tokens);
-  auto identity = hasher_.root(tenant);
-  slot last = none;
   std::size_t done = 0;
   for (; done < blocks.size(); ++done) {
     identity = hasher_.next(identity, tokens.subspan(done * page_tokens, page_tokens));
-    if (const auto known = index_.find(identity); known != index_.end()) {
+    if (const auto known = index_.find(identity); known != none) {
       pool_->release_block(blocks[done]);
-      last = known->second;
+      index_.refresh(known);
+      last = known;
       continue;
     }
-    if (index_.size() >= budget_ && !evict_beside(last))
+    if (index_.size() >= options_.budget && !evict_beside(last))
       break;
-    last = add(identity, blocks[done], last);
+    last = index_.add(identity, blocks[done], last);
   }
-  for (; done < blocks.size(); ++done)
-    pool_->release_block(blocks[done]);
-  touch(last);
+  pool_->release_blocks(blocks.subspan(done));
+  index_.added(last);
 }
 
 std::uint32_t prefix_cache::evict(std::uint32_t blocks) {
+  auto given_up = evict_unpinned(blocks);
+  while (given_up < blocks && !pins_.empty()) {
+    // The pin that would end first anyway.
+    const auto first = std::min_element(pins_.begin(), pins_.end(),
+      [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
+    end(first);
+    given_up += evict_unpinned(blocks - given_up);
+  }
+  return given_up;
+}
+
+std::uint32_t prefix_cache::evict_unpinned(std::uint32_t blocks) {
   std::uint32_t given_up = 0;
-  // Each entry is looked at once; those in use get a second life at the new end, so that the next call does
-  // not look at them again first.
-  for (auto left = index_.size(); left > 0 && given_up < blocks; --left) {
-    const auto which = oldest_;
-    if (entries_[which].children > 0 || !pool_->exclusive(entries_[which].block)) {
-      unlink(which);
-      link(which);
+  std::vector<slot> in_use;
+  while (given_up < blocks) {
+    const auto which = index_.worst();
+    if (which == none)
+      break;
+    const auto block = index_[which].where;
+    if (!pool_->exclusive(block)) {
+      index_.set_aside(which);
+      in_use.push_back(which);
       continue;
     }
-    drop(which);
+    index_.give_up(which);
+    pool_->release_block(block);
     ++given_up;
   }
+  for (const auto which : in_use)
+    index_.put_back(which);
   evictions_ += given_up;
   return given_up;
 }
 
-/// Gives up one block that is not part of the chain that ends with `last`.
 bool prefix_cache::evict_beside(slot last) {
-  // As if a block followed it: only the ends of chains are given up.
-  if (last != none)
-    ++entries_[last].children;
-  const bool done = evict(1) == 1;
-  if (last != none)
-    --entries_[last].children;
+  // It is among the ends if it was known before.
+  const bool is_end = last != none && index_[last].heap != none;
+  if (is_end)
+    index_.set_aside(last);
+  const bool done = evict_unpinned(1) == 1;
+  if (is_end)
+    index_.put_back(last);
   return done;
 }
 
-void prefix_cache::touch(slot last) {
-  for (; last != none; last = entries_[last].parent) {
-    unlink(last);
-    link(last);
+result<prefix_pin> prefix_cache::pin(
+  std::string_view tenant, std::span<const token_id> tokens, clock::time_point until) {
+  prefix_pin out;
+  auto identity = hasher_.root(tenant);
+  slot last = none;
+  for (; tokens.size() >= page_tokens; tokens = tokens.subspan(page_tokens)) {
+    identity = hasher_.next(identity, tokens.first(page_tokens));
+    const auto hit = index_.find(identity);
+    if (hit == none)
+      break;
+    last = hit;
+    ++out.blocks;
   }
+  if (last == none)
+    return fail(errc::not_found, "no block of these tokens is in the cache");
+  const auto owner = by_tenant_.find(tenant);
+  const auto has = owner == by_tenant_.end() ? holdings{} : owner->second;
+  const auto more = index_.unpinned_before(last);
+  if (has.pins >= options_.most_pins)
+    return fail(errc::resource_exhausted,
+      "this tenant has " + std::to_string(has.pins) + " pins, the most that are allowed");
+  if (has.blocks + more > options_.pin_quota)
+    return fail(errc::resource_exhausted, "the tenant would pin " + std::to_string(has.blocks + more)
+                                            + " blocks, and may pin " + std::to_string(options_.pin_quota));
+  if (index_.pin(last) == none)
+    return fail(errc::resource_exhausted, "a block of this prefix has too many pins");
+  auto& account = by_tenant_[std::string(tenant)];
+  account.blocks += more;
+  ++account.pins;
+  pinned_blocks_ += more;
+  out.id = ++last_pin_;
+  pins_.emplace(out.id, pinned{std::string(tenant), last, until});
+  return out;
 }
 
-void prefix_cache::link(slot which) {
-  auto& item = entries_[which];
-  item.older = newest_;
-  item.newer = none;
-  (newest_ == none ? oldest_ : entries_[newest_].newer) = which;
-  newest_ = which;
+bool prefix_cache::unpin(std::string_view tenant, pin_id pin) {
+  const auto which = pins_.find(pin);
+  if (which == pins_.end() || which->second.tenant != tenant)
+    return false;
+  end(which);
+  return true;
 }
 
-void prefix_cache::unlink(slot which) {
-  const auto& item = entries_[which];
-  (item.older == none ? oldest_ : entries_[item.older].newer) = item.newer;
-  (item.newer == none ? newest_ : entries_[item.newer].older) = item.older;
+void prefix_cache::expire(clock::time_point now) {
+  for (auto which = pins_.begin(); which != pins_.end();)
+    which = which->second.until <= now ? end(which) : std::next(which);
 }
 
-prefix_cache::slot prefix_cache::add(const block_identity& identity, block_id block, slot parent) {
-  slot which = none;
-  if (unused_.empty()) {
-    which = static_cast<slot>(entries_.size());
-    entries_.emplace_back();
-  } else {
-    which = unused_.back();
-    unused_.pop_back();
-  }
-  entries_[which] = {identity, block, parent, 0, none, none};
-  if (parent != none)
-    ++entries_[parent].children;
-  index_.emplace(identity, which);
-  link(which);
-  return which;
-}
-
-void prefix_cache::drop(slot which) {
-  const auto& item = entries_[which];
-  pool_->release_block(item.block);
-  if (item.parent != none)
-    --entries_[item.parent].children;
-  unlink(which);
-  index_.erase(item.identity);
-  unused_.push_back(which);
+prefix_cache::pins_by_id::iterator prefix_cache::end(pins_by_id::iterator which) {
+  const auto freed = index_.unpin(which->second.last);
+  pinned_blocks_ -= freed;
+  const auto account = by_tenant_.find(which->second.tenant);
+  account->second.blocks -= freed;
+  if (--account->second.pins == 0)
+    by_tenant_.erase(account);
+  return pins_.erase(which);
 }
 
 } // namespace godwit

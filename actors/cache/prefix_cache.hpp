@@ -1,26 +1,47 @@
 #pragma once
 
 #include "actors/cache/block_identity.hpp"
+#include "actors/cache/block_index.hpp"
 #include "kernels/memory/page_pool.hpp"
 #include "messages/ids.hpp"
+#include "messages/result.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace godwit {
 
+struct prefix_cache_options {
+  std::uint32_t budget = 0;        ///< blocks that it may hold
+  std::uint32_t pin_quota = 0;     ///< blocks that one tenant may pin
+  std::uint32_t most_pins = 64;    ///< of one tenant
+  std::uint32_t doubles_at = 4096; ///< see block_index
+};
+
+using pin_id = std::uint64_t;
+
+/// What a pin holds.
+struct prefix_pin {
+  pin_id id = 0;
+  std::uint32_t blocks = 0; ///< of the prefix; fewer than asked for if no more are known
+};
+
 /// Which full blocks of which tokens are in the page pool. Holds one reference of each block it knows, so
-/// that blocks outlive their sequences; a block that nobody else holds can be given up. Gives up the least
-/// recently used first, and a block never before the blocks that follow it. Not thread-safe; the pool is.
+/// that blocks outlive their sequences; a block that nobody else holds can be given up. What goes first says
+/// block_index; a block never goes before the blocks that follow it. Not thread-safe; the pool is.
 class prefix_cache {
  public:
-  /// @param budget blocks that it may hold
-  prefix_cache(std::shared_ptr<page_pool> pool, block_hasher hasher, std::uint32_t budget);
+  using clock = std::chrono::steady_clock;
+
+  prefix_cache(std::shared_ptr<page_pool> pool, block_hasher hasher, prefix_cache_options options);
   ~prefix_cache();
   prefix_cache(const prefix_cache&) = delete;
   prefix_cache& operator=(const prefix_cache&) = delete;
@@ -31,42 +52,59 @@ class prefix_cache {
   /// Learns the blocks of a prefix, one for each `page_tokens` tokens, and takes over a reference of each.
   /// Where it knows equal blocks already, it keeps those. Stops where the budget is used up by blocks in use.
   void insert(std::string_view tenant, std::span<const token_id> tokens, std::span<const block_id> blocks);
+  /// The same for blocks that follow another one. Without that one they are of no use, and are not kept.
+  void extend(
+    const block_identity& parent, std::span<const token_id> tokens, std::span<const block_id> blocks);
 
-  /// Gives up blocks that nobody else holds. @returns how many
+  /// Gives up blocks that nobody else holds. Pins end before it says that there are no more: they hold
+  /// blocks against other cached ones, not against work that could not go on without. @returns how many
   std::uint32_t evict(std::uint32_t blocks);
+
+  /// Keeps the known prefix of `tokens` until `until`, or until unpin().
+  /// @returns `not_found` if not even the first block is known, `resource_exhausted` with both numbers if the
+  /// tenant's quota does not allow it
+  result<prefix_pin> pin(std::string_view tenant, std::span<const token_id> tokens, clock::time_point until);
+  /// Ends a pin of this tenant. @returns false if there is none
+  bool unpin(std::string_view tenant, pin_id pin);
+  /// Ends the pins whose time is over.
+  void expire(clock::time_point now);
 
   std::size_t size() const { return index_.size(); }
   std::uint64_t evictions() const { return evictions_; }
+  std::size_t pins() const { return pins_.size(); }
+  std::uint32_t pinned_blocks() const { return pinned_blocks_; }
+  std::size_t index_bytes() const { return index_.bytes(); }
 
  private:
-  using slot = std::uint32_t;
-  static constexpr slot none = ~slot{0};
+  using slot = block_index::slot;
+  static constexpr slot none = block_index::none;
 
-  struct entry {
-    block_identity identity;
-    block_id block = 0;
-    slot parent = none;
-    std::uint32_t children = 0;
-    slot older = none; ///< neighbours in the order of use
-    slot newer = none;
+  struct pinned {
+    std::string tenant;
+    slot last = none;
+    clock::time_point until;
   };
+  struct holdings {
+    std::uint32_t blocks = 0;
+    std::uint32_t pins = 0;
+  };
+  using pins_by_id = std::map<pin_id, pinned>;
 
+  void learn(
+    block_identity identity, slot last, std::span<const token_id> tokens, std::span<const block_id> blocks);
+  /// Gives up one block that is not part of the chain that ends with `last`.
   bool evict_beside(slot last);
-  /// Marks a chain as used just now, its end first, so that parents stay newer than their children.
-  void touch(slot last);
-  void link(slot which);
-  void unlink(slot which);
-  slot add(const block_identity& identity, block_id block, slot parent);
-  void drop(slot which);
+  std::uint32_t evict_unpinned(std::uint32_t blocks);
+  pins_by_id::iterator end(pins_by_id::iterator which);
 
   std::shared_ptr<page_pool> pool_;
   block_hasher hasher_;
-  std::uint32_t budget_;
-  std::unordered_map<block_identity, slot> index_;
-  std::vector<entry> entries_;
-  std::vector<slot> unused_; ///< slots without an entry
-  slot oldest_ = none;
-  slot newest_ = none;
+  prefix_cache_options options_;
+  block_index index_;
+  pins_by_id pins_;
+  std::map<std::string, holdings, std::less<>> by_tenant_; ///< of those that have pins
+  pin_id last_pin_ = 0;
+  std::uint32_t pinned_blocks_ = 0;
   std::uint64_t evictions_ = 0;
 };
 

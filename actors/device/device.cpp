@@ -16,6 +16,8 @@ void send_insertions(self_pointer self) {
   for (const auto& insertion : self->state.device->take_insertions())
     self->send(self->state.cache, letter<schema::CacheInsert>::make([&](schema::CacheInsert::Builder b) {
       b.setTenant(insertion.tenant);
+      b.setParentLow(insertion.parent.low);
+      b.setParentHigh(insertion.parent.high);
       write_ids(b.initTokens(static_cast<unsigned>(insertion.tokens.size())), insertion.tokens);
       write_ids(b.initBlocks(static_cast<unsigned>(insertion.blocks.size())), insertion.blocks);
     }));
@@ -113,11 +115,11 @@ letter<schema::ActorStatus> describe(const device_actor_state& state) {
 } // namespace
 
 device_behaviour::behavior_type device(self_pointer self, std::shared_ptr<model> model,
-  std::shared_ptr<page_pool> pool, const cache_actor& cache, const device_options& options,
-  std::shared_ptr<engine_counters> counters) {
+  std::shared_ptr<page_pool> pool, const block_hasher& hasher, const cache_actor& cache,
+  const device_options& options, std::shared_ptr<engine_counters> counters) {
   auto& state = self->state;
   state.device = std::make_unique<device_state>(
-    std::move(model), std::move(pool), options.limits, options.stall, counters);
+    std::move(model), std::move(pool), hasher, options.limits, options.stall, counters);
   state.counters = std::move(counters);
   state.cache = cache;
   if (options.same_thread)

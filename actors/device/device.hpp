@@ -38,7 +38,7 @@ struct device_actor_state {
 /// Runs the model. Steps are long: give it a thread of its own (`caf::detached`).
 /// @param cache learns of every block that was computed, and is asked for some when the pool is exhausted
 device_behaviour::behavior_type device(device_behaviour::stateful_pointer<device_actor_state> self,
-  std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, const cache_actor& cache,
-  const device_options& options, std::shared_ptr<engine_counters> counters);
+  std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, const block_hasher& hasher,
+  const cache_actor& cache, const device_options& options, std::shared_ptr<engine_counters> counters);
 
 } // namespace godwit

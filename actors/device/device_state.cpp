@@ -19,10 +19,10 @@ std::uint64_t nanoseconds(device_state::clock::duration time) {
 
 } // namespace
 
-device_state::device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, step_limits limits,
-  clock::duration stall, std::shared_ptr<engine_counters> counters)
-  : model_(std::move(model)), pool_(std::move(pool)), limits_(limits), pace_(limits.inter_token),
-    stall_(stall), counters_(std::move(counters)) {
+device_state::device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, block_hasher hasher,
+  step_limits limits, clock::duration stall, std::shared_ptr<engine_counters> counters)
+  : model_(std::move(model)), pool_(std::move(pool)), hasher_(std::move(hasher)), limits_(limits),
+    pace_(limits.inter_token), stall_(stall), counters_(std::move(counters)) {
   limits_.rows = std::min(limits_.rows, model_->max_rows());
   limits_.budget = std::min(limits_.budget, limits_.rows);
   counters_->free_blocks = pool_->free_blocks();
@@ -40,7 +40,9 @@ void device_state::submit(submission wishes) {
     fresh.tokens = std::move(opening.tokens);
     fresh.prompt_length = opening.prompt_length;
     fresh.sampling = std::move(opening.sampling);
-    fresh.cached = fresh.kv.length();
+    fresh.cached = std::min(fresh.kv.length(), opening.cached_at_most);
+    fresh.last = hasher_.root(fresh.tenant);
+    advance(fresh, opening.cached.size());
     residents_.emplace(opening.key, std::move(fresh));
   }
   meeting_.submit(wishes.role, wishes.seen, std::move(wishes.rows));
@@ -50,7 +52,7 @@ void device_state::submit(submission wishes) {
 void device_state::close(std::span<const sequence_key> keys) {
   for (const auto key : keys)
     if (const auto which = residents_.find(key); which != residents_.end()) {
-      remember(which->second);
+      remember_all(which->second);
       forget(which);
     }
   counters_->sequences = residents_.size();
@@ -151,27 +153,46 @@ device_state::residents::iterator device_state::victim_for(
 }
 
 void device_state::preempt(residents::iterator victim) {
-  remember(victim->second);
+  remember_all(victim->second);
   preempted_.push_back(describe(victim->first, victim->second, row_outcome::preempted));
   ++counters_->preemptions;
   forget(victim);
   counters_->sequences = residents_.size();
 }
 
-/// Hands the full blocks to the cache, unless it has been told of all of them.
+/// Notes that the cache knows the first `blocks` blocks.
+void device_state::advance(resident& which, std::size_t blocks) const {
+  for (; which.inserted < blocks; ++which.inserted)
+    which.last =
+      hasher_.next(which.last, std::span(which.tokens).subspan(which.inserted * page_tokens, page_tokens));
+}
+
+/// Hands the blocks that have become full to the cache.
 void device_state::remember(resident& which) {
   const std::size_t full = which.kv.length() / page_tokens;
   if (full <= which.inserted)
     return;
+  insert(which, which.inserted, full);
+  advance(which, full);
+}
+
+/// The same for all blocks of a sequence that goes: the cache may have kept another one's copy of some, and
+/// given it up since.
+void device_state::remember_all(const resident& which) {
+  if (const auto full = which.kv.length() / page_tokens; full > 0)
+    insert(which, 0, full);
+}
+
+void device_state::insert(const resident& which, std::size_t first, std::size_t end) {
   cache_insertion insertion;
   insertion.tenant = which.tenant;
-  insertion.tokens.assign(
-    which.tokens.begin(), which.tokens.begin() + static_cast<std::ptrdiff_t>(full * page_tokens));
-  insertion.blocks.assign(
-    which.kv.blocks().begin(), which.kv.blocks().begin() + static_cast<std::ptrdiff_t>(full));
-  for (const auto block : insertion.blocks)
-    pool_->retain_block(block);
-  which.inserted = full;
+  if (first > 0)
+    insertion.parent = which.last;
+  const auto tokens = std::span(which.tokens).subspan(first * page_tokens, (end - first) * page_tokens);
+  insertion.tokens.assign(tokens.begin(), tokens.end());
+  const auto blocks = which.kv.blocks().subspan(first, end - first);
+  insertion.blocks.assign(blocks.begin(), blocks.end());
+  pool_->retain_blocks(blocks);
   insertions_.push_back(std::move(insertion));
 }
 
@@ -291,9 +312,8 @@ void device_state::sample_rows(
       which.tokens.push_back(row.token.token);
       ++counters_->decoded_tokens;
     }
-    // At once, so that prompts with the same beginning need not wait for the whole of this one.
-    if (which.prompt)
-      remember(which);
+    // At once, so that others with the same beginning need not wait for the whole of this one.
+    remember(which);
     which.prompt = which.prompt && row.outcome == row_outcome::computed;
     done.push_back(std::move(row));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/cache/block_identity.hpp"
 #include "actors/device/engine_counters.hpp"
 #include "actors/device/rendezvous.hpp"
 #include "actors/device/step.hpp"
@@ -26,6 +27,7 @@ namespace godwit {
 /// Computed blocks for the cache, which takes over one reference of each.
 struct cache_insertion {
   std::string tenant;
+  block_identity parent;        ///< the block before them; zero: they are the first ones of the tenant's text
   std::vector<token_id> tokens; ///< blocks.size() * page_tokens of them
   std::vector<block_id> blocks;
 };
@@ -50,9 +52,10 @@ class device_state {
     run,   ///< call run()
   };
 
+  /// @param hasher knows the blocks by the names that the cache has for them
   /// @param stall a sequence that had no row for so long gives its pages to any other
-  device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, step_limits limits,
-    clock::duration stall, std::shared_ptr<engine_counters> counters);
+  device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, block_hasher hasher,
+    step_limits limits, clock::duration stall, std::shared_ptr<engine_counters> counters);
 
   void submit(submission wishes);
   void close(std::span<const sequence_key> keys);
@@ -93,7 +96,8 @@ class device_state {
     sampling_settings sampling;
     bool prompt = true;       ///< nothing sampled yet
     std::uint32_t cached = 0; ///< tokens adopted
-    std::size_t inserted = 0; ///< blocks that the cache was told of
+    std::size_t inserted = 0; ///< blocks that the cache knows or was told of
+    block_identity last;      ///< of these
     std::optional<clock::time_point> idle_since;
 
     std::uint32_t left() const { return static_cast<std::uint32_t>(tokens.size()) - kv.length(); }
@@ -104,7 +108,10 @@ class device_state {
   void mark_idle(clock::time_point now);
   residents::iterator victim_for(const step_candidate& starved, clock::time_point now);
   void preempt(residents::iterator victim);
+  void advance(resident& which, std::size_t blocks) const;
   void remember(resident& which);
+  void remember_all(const resident& which);
+  void insert(const resident& which, std::size_t first, std::size_t end);
   void forget(residents::iterator which);
   void reserve(step_result& result);
   void compute(step_result& result);
@@ -116,6 +123,7 @@ class device_state {
 
   std::shared_ptr<model> model_;
   std::shared_ptr<page_pool> pool_;
+  block_hasher hasher_;
   step_limits limits_;
   step_pace pace_;
   clock::duration stall_;

@@ -30,6 +30,8 @@ struct engine_counters {
   number cache_hits{0};   ///< look-ups that found something
   number found_tokens{0}; ///< by look-ups
   number evicted_blocks{0};
+  number pinned_blocks{0}; ///< now
+  number index_bytes{0};   ///< memory of the index, beside the pages
 
   // Written by prefill.
   number queued{0};        ///< prompts that wait now

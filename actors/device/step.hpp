@@ -34,6 +34,7 @@ struct sequence_opening {
   std::uint32_t prompt_length = 0;
   sampling_settings sampling;
   std::vector<block_id> cached; ///< blocks of its beginning; a reference of each is handed over
+  std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< of their tokens, those that others computed
 };
 
 /// At most `tokens` tokens of a sequence in the next step.

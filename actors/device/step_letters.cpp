@@ -86,6 +86,7 @@ letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
           opened[i].getGenerate().initTokens(static_cast<unsigned>(order.tokens.size())), order.tokens);
       opened[i].setArrival(order.arrival);
       write_ids(opened[i].initCachedBlocks(static_cast<unsigned>(order.cached.size())), order.cached);
+      opened[i].setCachedAtMost(order.cached_at_most);
     }
   });
 }
@@ -106,6 +107,7 @@ submission unpack(schema::StepSubmission::Reader from) {
     opening.prompt_length = ask.getPromptLength();
     opening.sampling = read_sampling(ask.getSampling());
     opening.cached = read_ids(opened.getCachedBlocks());
+    opening.cached_at_most = opened.getCachedAtMost();
     to.openings.push_back(std::move(opening));
   }
   return to;

@@ -29,6 +29,7 @@ struct opening_order {
   std::vector<token_id> tokens; ///< all so far: the request's, or more when it starts again
   std::uint64_t arrival = 0;
   std::vector<block_id> cached;
+  std::uint32_t cached_at_most = ~std::uint32_t{0};
 };
 
 letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,

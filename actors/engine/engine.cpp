@@ -18,8 +18,8 @@ std::size_t most_sequences(const model& model, const engine_options& options) {
 }
 
 device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model>& model,
-  const std::shared_ptr<page_pool>& pool, const cache_actor& cache, const engine_options& options,
-  const std::shared_ptr<engine_counters>& counters) {
+  const std::shared_ptr<page_pool>& pool, const block_hasher& hasher, const cache_actor& cache,
+  const engine_options& options, const std::shared_ptr<engine_counters>& counters) {
   device_options wants;
   wants.limits.budget = options.budget;
   wants.limits.chunk = options.chunk;
@@ -28,8 +28,8 @@ device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model
   wants.stall = options.stall;
   wants.same_thread = options.detached;
   if (options.detached)
-    return system.spawn<caf::detached>(device, model, pool, cache, wants, counters);
-  return system.spawn(device, model, pool, cache, wants, counters);
+    return system.spawn<caf::detached>(device, model, pool, hasher, cache, wants, counters);
+  return system.spawn(device, model, pool, hasher, cache, wants, counters);
 }
 
 } // namespace
@@ -58,14 +58,19 @@ result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> lo
   scope.fingerprint = model->fingerprint();
   scope.shape = shape.kv;
   const block_hasher hasher(options.cache_key ? *options.cache_key : identity_key::random(), scope);
-  const auto budget = static_cast<std::uint32_t>(std::clamp(options.cache_share, 0.0, 1.0) * blocks);
+  const auto share = [&](double part) {
+    return static_cast<std::uint32_t>(std::clamp(part, 0.0, 1.0) * blocks);
+  };
+  prefix_cache_options keeping;
+  keeping.budget = share(options.cache_share);
+  keeping.pin_quota = share(options.pin_share);
 
   const auto counters = std::make_shared<engine_counters>();
   engine made_engine;
   made_engine.counters = counters;
   made_engine.kv_blocks = blocks;
-  made_engine.cache = system.spawn(cache, pool, hasher, budget, counters);
-  made_engine.device = spawn_device(system, model, pool, made_engine.cache, options, counters);
+  made_engine.cache = system.spawn(cache, pool, hasher, keeping, counters);
+  made_engine.device = spawn_device(system, model, pool, hasher, made_engine.cache, options, counters);
   made_engine.decode =
     system.spawn(decode, made_engine.device, card.text, requests.longest(), counters, options.observer);
 

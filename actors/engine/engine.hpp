@@ -26,6 +26,7 @@ struct engine_options {
   std::string worker = "local";    ///< name of this worker in the router's answers
   std::uint32_t kv_tokens = 16384; ///< positions that the page pool holds, rounded up to blocks
   double cache_share = 1.0;        ///< of the pool, that the prefix cache may hold while nobody else needs it
+  double pin_share = 0.25;         ///< of the pool, that one tenant may pin
   std::uint32_t budget = 256;      ///< tokens of one step
   std::uint32_t chunk = 64; ///< prompt tokens of a step that carries streams too: what they wait at most
   std::chrono::nanoseconds inter_token{

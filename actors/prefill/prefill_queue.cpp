@@ -109,7 +109,8 @@ prefill_wishes prefill_queue::wishes() {
   prefill_wishes out;
   for (auto* item : by_rank(stage::ready)) {
     auto& which = item->second;
-    out.openings.push_back({which.ask, which.tokens, which.order.arrival, std::exchange(which.cached, {})});
+    out.openings.push_back(
+      {which.ask, which.tokens, which.order.arrival, std::exchange(which.cached, {}), which.cached_at_most});
     move(which, stage::active);
   }
   for (auto* item : by_rank(stage::active))
@@ -139,6 +140,7 @@ std::vector<request_id> prefill_queue::take(const step_result& result) {
       which.blocked = true;
       break;
     case row_outcome::preempted:
+      which.cached_at_most = std::min(which.cached_at_most, row.cached);
       move(which, stage::queued);
       break;
     case row_outcome::failed:

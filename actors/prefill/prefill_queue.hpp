@@ -106,9 +106,10 @@ class prefill_queue {
     std::uint32_t prompt_length = 0;
     stage at = stage::queued;
     std::vector<block_id> cached;
-    std::uint32_t left = 0;   ///< tokens to compute
-    bool blocked = false;     ///< starved: not offered until pages come free
-    bool first_token = false; ///< it had one before
+    std::uint32_t left = 0;                           ///< tokens to compute
+    std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< the rest of what is found it computed before
+    bool blocked = false;                             ///< starved: not offered until pages come free
+    bool first_token = false;                         ///< it had one before
     clock::time_point asked{};
   };
   using prompts = std::map<request_id, prompt>;

@@ -84,27 +84,24 @@ class mapped_pool final : public page_pool {
 
   void retain_block(block_id block) override {
     const std::lock_guard lock(mutex_);
-    auto& state = state_of(block);
-    // A page that nobody holds may be overwritten any time: a block with such a page cannot be shared whole.
-    GODWIT_CHECK(state.held == shape_.pages_per_block());
-    GODWIT_CHECK(state.references < most_references);
-    ++state.references;
+    retain(block);
   }
 
   void release_block(block_id block) override {
     const std::lock_guard lock(mutex_);
-    auto& state = state_of(block);
-    GODWIT_CHECK(state.references > 0 && state.held == shape_.pages_per_block());
-    --state.references;
-    if (state.uneven == 0) {
-      if (state.references == 0)
-        forget_pages(block, state.held);
-      return;
-    }
-    std::uint32_t freed = 0;
-    for (auto page = first_page(block); page < first_page(block + 1); ++page)
-      freed += count(state, page) == 0 ? 1U : 0U;
-    forget_pages(block, freed);
+    release(block);
+  }
+
+  void retain_blocks(std::span<const block_id> blocks) override {
+    const std::lock_guard lock(mutex_);
+    for (const auto block : blocks)
+      retain(block);
+  }
+
+  void release_blocks(std::span<const block_id> blocks) override {
+    const std::lock_guard lock(mutex_);
+    for (const auto block : blocks)
+      release(block);
   }
 
   bool exclusive(block_id block) const override {
@@ -170,6 +167,29 @@ class mapped_pool final : public page_pool {
 
   std::int64_t count(const block_state& state, std::size_t page) const {
     return std::int64_t{state.references} + differences_[page];
+  }
+
+  void retain(block_id block) {
+    auto& state = state_of(block);
+    // A page that nobody holds may be overwritten any time: a block with such a page cannot be shared whole.
+    GODWIT_CHECK(state.held == shape_.pages_per_block());
+    GODWIT_CHECK(state.references < most_references);
+    ++state.references;
+  }
+
+  void release(block_id block) {
+    auto& state = state_of(block);
+    GODWIT_CHECK(state.references > 0 && state.held == shape_.pages_per_block());
+    --state.references;
+    if (state.uneven == 0) {
+      if (state.references == 0)
+        forget_pages(block, state.held);
+      return;
+    }
+    std::uint32_t freed = 0;
+    for (auto page = first_page(block); page < first_page(block + 1); ++page)
+      freed += count(state, page) == 0 ? 1U : 0U;
+    forget_pages(block, freed);
   }
 
   void change(page_id page, std::int32_t by) {

@@ -4,6 +4,7 @@
 #include "messages/result.hpp"
 
 #include <memory>
+#include <span>
 
 namespace godwit {
 
@@ -30,6 +31,9 @@ class page_pool {
   virtual result<block_id> allocate_block() = 0;
   virtual void retain_block(block_id block) = 0;
   virtual void release_block(block_id block) = 0;
+  /// The same for many at once: a prefix has hundreds.
+  virtual void retain_blocks(std::span<const block_id> blocks) = 0;
+  virtual void release_blocks(std::span<const block_id> blocks) = 0;
   /// True if nobody else holds any page of the block, so that it may be written in place.
   virtual bool exclusive(block_id block) const = 0;
 

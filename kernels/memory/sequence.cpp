@@ -93,10 +93,12 @@ void sequence::truncate(position_t length) {
 
 sequence sequence::fork() const {
   sequence twin(*pool_);
-  for (const auto block : blocks()) {
-    pool_->retain_block(block);
-    twin.append(block);
-  }
+  const auto shared = blocks();
+  pool_->retain_blocks(shared);
+  twin.blocks_.assign(shared.begin(), shared.end());
+  for (std::size_t list = 0; list < pages_.size(); ++list)
+    twin.pages_[list].assign(
+      pages_[list].begin(), pages_[list].begin() + static_cast<std::ptrdiff_t>(shared.size()));
   twin.length_ = length_;
   return twin;
 }
@@ -135,10 +137,12 @@ void sequence::replace_tail(block_id fresh) {
 }
 
 void sequence::shrink(std::size_t count) {
-  // The last one first, so that the pool hands them out again in ascending order.
-  while (blocks_.size() > count) {
-    pool_->release_block(blocks_.back());
-    blocks_.pop_back();
+  if (blocks_.size() > count) {
+    // The last one first, so that the pool hands them out again in ascending order.
+    const auto rest = blocks_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::reverse(rest, blocks_.end());
+    pool_->release_blocks(std::span(blocks_).subspan(count));
+    blocks_.resize(count);
   }
   for (auto& list : pages_)
     list.resize(std::min(list.size(), count));

@@ -17,6 +17,7 @@ struct SequenceOpening {
   generate @0 :Generation.GenerateRequest;  # tokens are all so far
   arrival @1 :UInt64;                # among equal priorities the lower one goes first
   cachedBlocks @2 :List(UInt32);     # full blocks of its beginning; a reference of each is handed over
+  cachedAtMost @3 :UInt32 = 0xffffffff;  # of those tokens, so many were not computed by this request itself
 }
 
 struct RowOffer {
@@ -82,10 +83,29 @@ struct CacheInsert {
   tenant @0 :Text;
   tokens @1 :List(UInt32);
   blocks @2 :List(UInt32);           # one for each full block of tokens; a reference of each is handed over
+  parentLow @3 :UInt64;              # identity of the block that comes before them; both 0: they are the first ones
+  parentHigh @4 :UInt64;
 }
 
 struct CacheRelease {
   blocks @0 :List(UInt32);           # references that were found and not needed
+}
+
+struct CachePin {
+  # Keeps what is known of a prefix for a while.
+  tenant @0 :Text;
+  tokens @1 :List(UInt32);
+  seconds @2 :UInt32;                # at most a day
+}
+
+struct CachePinned {
+  pin @0 :UInt64;
+  blocks @1 :UInt32;                 # of the prefix that it holds
+}
+
+struct CacheUnpin {
+  tenant @0 :Text;
+  pin @1 :UInt64;                    # an unknown one is no mistake: its time may be over
 }
 
 struct CacheEvict {

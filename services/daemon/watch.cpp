@@ -51,6 +51,9 @@ constexpr std::array engine_rows{
   row<e>{"godwit_kv_cached_blocks", gauge, "Blocks in the prefix cache", &e::cached_blocks},
   row<e>{"godwit_cache_lookups_total", counter, "Look-ups in the prefix cache", &e::cache_lookups},
   row<e>{"godwit_cache_hits_total", counter, "Look-ups that found something", &e::cache_hits},
+  row<e>{"godwit_cache_pinned_blocks", gauge, "Cached blocks that a pin holds", &e::pinned_blocks},
+  row<e>{"godwit_cache_index_bytes", gauge, "Memory of the index of cached blocks, beside their pages",
+    &e::index_bytes},
   row<e>{
     "godwit_cache_evicted_blocks_total", counter, "Blocks that left the prefix cache", &e::evicted_blocks},
 };

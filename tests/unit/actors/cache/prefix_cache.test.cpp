@@ -20,7 +20,8 @@ std::vector<token_id> text(std::size_t blocks, token_id salt = 0) {
 struct cached_pool {
   explicit cached_pool(std::uint32_t blocks = 16, std::uint32_t budget = 16)
     : pool(std::move(*page_pool::create({1, 1, 8, kv_type::f16}, blocks))),
-      cache(std::make_unique<prefix_cache>(pool, block_hasher(identity_key::derive({}), {}), budget)) {}
+      cache(std::make_unique<prefix_cache>(pool, block_hasher(identity_key::derive({}), {}),
+        prefix_cache_options{.budget = budget, .pin_quota = 6, .most_pins = 3})) {}
 
   std::vector<block_id> allocate(std::size_t count) {
     std::vector<block_id> blocks;
@@ -164,4 +165,92 @@ TEST_CASE("random lives leave no block behind and never find a wrong one") {
   at.cache->evict(64);
   CHECK(at.cache->size() == 0);
   CHECK(at.pool->free_blocks() == 64);
+}
+
+TEST_CASE("blocks that follow a known one are found behind it; without it they are not kept") {
+  cached_pool at;
+  const auto whole = text(3);
+  const block_hasher hasher(identity_key::derive({}), {});
+  const auto first = hasher.next(hasher.root("t"), std::span(whole).first(16));
+  const auto rest = std::span(whole).subspan(16);
+  at.cache->extend(first, rest, at.allocate(2));
+  CHECK(at.cache->size() == 0);
+  CHECK(at.pool->free_blocks() == 16);
+  at.cache->insert("t", std::span(whole).first(16), at.allocate(1));
+  const auto blocks = at.allocate(2);
+  at.cache->extend(first, rest, blocks);
+  const auto found = at.cache->find("t", whole);
+  REQUIRE(found.size() == 3);
+  CHECK(std::vector(found.begin() + 1, found.end()) == blocks);
+}
+
+TEST_CASE("what was asked for often outlives what was not, though it was used before") {
+  cached_pool at(8, 4);
+  at.cache->insert("t", text(2, 1), at.allocate(2));
+  for (int i = 0; i < 3; ++i)
+    at.release(at.cache->find("t", text(2, 1)));
+  for (token_id salt = 2; salt < 5; ++salt)
+    at.cache->insert("t", text(2, salt), at.allocate(2));
+  CHECK(at.cache->find("t", text(2, 1)).size() == 2);
+}
+
+TEST_CASE("a pinned prefix stays until its time is over or the pin is taken back") {
+  using clock = prefix_cache::clock;
+  cached_pool at(16, 4);
+  at.cache->insert("t", text(3, 1), at.allocate(3));
+  const auto now = clock::time_point{};
+  const auto pin = at.cache->pin("t", std::span(text(3, 1)).first(40), now + std::chrono::seconds(10));
+  REQUIRE(pin);
+  CHECK(pin->blocks == 2);
+  CHECK(at.cache->pinned_blocks() == 2);
+  at.cache->insert("t", text(4, 2), at.allocate(4));
+  CHECK(at.cache->find("t", text(3, 1)).size() == 2);
+  at.release({0, 1});
+  at.cache->expire(now + std::chrono::seconds(9));
+  CHECK(at.cache->pins() == 1);
+  CHECK_FALSE(at.cache->unpin("u", pin->id));
+  SECTION("by time") {
+    at.cache->expire(now + std::chrono::seconds(10));
+  }
+  SECTION("by hand") {
+    CHECK(at.cache->unpin("t", pin->id));
+    CHECK_FALSE(at.cache->unpin("t", pin->id));
+  }
+  CHECK(at.cache->pins() == 0);
+  CHECK(at.cache->pinned_blocks() == 0);
+}
+
+TEST_CASE("a tenant pins no more blocks and has no more pins than its quota, and hears both numbers") {
+  cached_pool at;
+  const auto later = prefix_cache::clock::time_point::max();
+  at.cache->insert("t", text(8, 1), at.allocate(8));
+  at.cache->insert("u", text(4, 1), at.allocate(4));
+  const auto whole = text(8, 1);
+  CHECK(at.cache->pin("t", text(1, 3), later).error().code == errc::not_found);
+  const auto refused = at.cache->pin("t", whole, later);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::resource_exhausted);
+  CHECK(refused.error().message.find('8') != std::string::npos);
+  CHECK(refused.error().message.find('6') != std::string::npos);
+  CHECK(at.cache->pin("t", std::span(whole).first(5 * page_tokens), later));
+  // Blocks that are pinned already cost nothing; another tenant has its own quota.
+  CHECK(at.cache->pin("t", std::span(whole).first(6 * page_tokens), later));
+  CHECK_FALSE(at.cache->pin("t", std::span(whole).first(7 * page_tokens), later));
+  CHECK(at.cache->pin("t", std::span(whole).first(page_tokens), later));
+  CHECK_FALSE(at.cache->pin("t", std::span(whole).first(page_tokens), later));
+  CHECK(at.cache->pin("u", whole, later)->blocks == 4);
+  CHECK(at.cache->pinned_blocks() == 10);
+}
+
+TEST_CASE("work that cannot go on otherwise ends pins, the one that ends soonest first") {
+  cached_pool at;
+  const auto now = prefix_cache::clock::time_point{};
+  at.cache->insert("t", text(3, 1), at.allocate(3));
+  at.cache->insert("t", text(3, 2), at.allocate(3));
+  REQUIRE(at.cache->pin("t", text(3, 1), now + std::chrono::seconds(20)));
+  REQUIRE(at.cache->pin("t", text(3, 2), now + std::chrono::seconds(10)));
+  CHECK(at.cache->evict(2) == 2);
+  CHECK(at.cache->pins() == 1);
+  CHECK(at.cache->find("t", text(3, 2)).size() == 1);
+  CHECK(at.cache->find("t", text(3, 1)).size() == 3);
 }

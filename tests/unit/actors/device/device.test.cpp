@@ -30,6 +30,8 @@ struct fixture {
             pool->release_block(block);
         },
         [](const letter<schema::CacheRelease>&) {},
+        [](const letter<schema::CachePin>&) { return letter<schema::CachePinned>(); },
+        [](const letter<schema::CacheUnpin>&) {},
         [](const letter<schema::CacheEvict>&) { return letter<schema::CacheEvicted>(); },
         [](status_atom) { return letter<schema::ActorStatus>(); },
         [](drain_atom) { return letter<schema::Drained>(); },
@@ -46,8 +48,8 @@ struct fixture {
     };
     prefill = listener(prefill_results, prefill_freed);
     decode = listener(decode_results, decode_freed);
-    tested = system.spawn(device, std::make_shared<test::fake_model>(), pool, cache, device_options{},
-      std::make_shared<engine_counters>());
+    tested = system.spawn(device, std::make_shared<test::fake_model>(), pool,
+      block_hasher(identity_key::random(), {}), cache, device_options{}, std::make_shared<engine_counters>());
     caf::anon_send(tested, join_atom::value, prefill, decode);
     settle();
   }

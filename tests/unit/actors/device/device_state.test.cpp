@@ -19,7 +19,7 @@ const device_state::clock::time_point start{};
 struct fixture {
   explicit fixture(std::uint32_t blocks = 16, step_limits limits = {.budget = 64, .chunk = 16, .rows = 64})
     : pool(std::move(*page_pool::create(test::fake_model::small_shape().kv, blocks))),
-      device(std::make_shared<test::fake_model>(test::fake_model::small_shape(), log), pool, limits,
+      device(std::make_shared<test::fake_model>(test::fake_model::small_shape(), log), pool, hasher, limits,
         std::chrono::seconds(1), counters) {}
 
   static std::vector<token_id> text(std::size_t length, token_id salt = 1) {
@@ -65,6 +65,7 @@ struct fixture {
     }
   }
 
+  block_hasher hasher{identity_key::derive({}), {}};
   std::shared_ptr<test::fake_model::log> log = std::make_shared<test::fake_model::log>();
   std::shared_ptr<page_pool> pool;
   std::shared_ptr<engine_counters> counters = std::make_shared<engine_counters>();
@@ -141,23 +142,67 @@ TEST_CASE("rows of closed sequences drop out, and whoever offered them is told")
   CHECK(at.pool->free_blocks() == 16);
 }
 
-TEST_CASE("computed blocks are told to the cache as they come, each once") {
+TEST_CASE("blocks are told to the cache as they become full, of prompts and of answers, and all at the end") {
   fixture at;
-  at.prefill({fixture::opening(1, fixture::text(40))}, {{1, 33}});
+  const auto step = [&] {
+    REQUIRE(at.device.next(start) == action::run);
+    at.device.run();
+    auto insertions = at.device.take_insertions();
+    for (const auto& insertion : insertions)
+      at.pool->release_blocks(insertion.blocks);
+    return insertions;
+  };
+  at.prefill({fixture::opening(1, fixture::text(46))}, {{1, 33}});
+  auto insertions = step();
+  REQUIRE(insertions.size() == 1);
+  CHECK(insertions[0].blocks.size() == 2);
+  CHECK(insertions[0].tokens == fixture::text(32));
+  CHECK(insertions[0].parent == block_identity{});
+  at.prefill({}, {{1, 13}});
+  CHECK(step().empty());
+  // The first token stands at 46: with two more rows the third block is full.
+  at.prefill({}, {});
+  at.decode({{1, 1}});
+  CHECK(step().empty());
+  at.decode({{1, 1}});
+  insertions = step();
+  REQUIRE(insertions.size() == 1);
+  CHECK(insertions[0].blocks.size() == 1);
+  CHECK(insertions[0].tokens.size() == page_tokens);
+  CHECK(insertions[0].tokens[13] == 1);
+  const auto first = at.hasher.next(at.hasher.root(""), fixture::text(16));
+  CHECK(insertions[0].parent == at.hasher.next(first, fixture::text(16)));
+  const std::vector<sequence_key> keys{1};
+  at.device.close(keys);
+  insertions = at.device.take_insertions();
+  REQUIRE(insertions.size() == 1);
+  CHECK(insertions[0].blocks.size() == 3);
+  CHECK(insertions[0].parent == block_identity{});
+  at.pool->release_blocks(insertions[0].blocks);
+  CHECK(at.pool->free_blocks() == 16);
+}
+
+TEST_CASE("what is told after a cached prefix follows it") {
+  fixture at;
+  auto opening = fixture::opening(1, fixture::text(40));
+  opening.cached = {at.pool->allocate_block().value()};
+  at.prefill({std::move(opening)}, {{1, 23}});
   REQUIRE(at.device.next(start) == action::run);
   at.device.run();
   auto insertions = at.device.take_insertions();
   REQUIRE(insertions.size() == 1);
-  CHECK(insertions[0].blocks.size() == 2);
-  CHECK(insertions[0].tokens == fixture::text(32));
-  CHECK_FALSE(at.pool->exclusive(insertions[0].blocks[0]));
-  at.prefill({}, {{1, 7}});
-  REQUIRE(at.device.next(start) == action::run);
-  at.device.run();
-  CHECK(at.device.take_insertions().empty());
-  const std::vector<sequence_key> keys{1};
-  at.device.close(keys);
-  CHECK(at.device.take_insertions().empty());
+  CHECK(insertions[0].blocks.size() == 1);
+  CHECK(insertions[0].parent == at.hasher.next(at.hasher.root(""), fixture::text(16)));
+  at.pool->release_blocks(insertions[0].blocks);
+}
+
+TEST_CASE("tokens that a request computed itself before are not told as cached") {
+  fixture at;
+  auto opening = fixture::opening(1, fixture::text(40));
+  opening.cached = {at.pool->allocate_block().value(), at.pool->allocate_block().value()};
+  opening.cached_at_most = 16;
+  at.prefill({std::move(opening)}, {{1, 8}});
+  CHECK(at.step().result.rows.at(0).cached == 16);
 }
 
 TEST_CASE("short of blocks, the device asks the cache first") {

@@ -22,6 +22,7 @@ TEST_CASE("a submission reads back as it was packed, with all tokens so far") {
   order.tokens = {0, 5, 6};
   order.arrival = 11;
   order.cached = {4, 2};
+  order.cached_at_most = 17;
   const std::vector<row_offer> rows{{7, 64}, {9, 1}};
   const auto mail = pack_submission(step_role::decode, 42, rows, std::span(&order, 1));
   const auto back = unpack(mail.read());
@@ -38,6 +39,7 @@ TEST_CASE("a submission reads back as it was packed, with all tokens so far") {
   CHECK(opening.tokens == std::vector<token_id>{0, 5, 6});
   CHECK(opening.prompt_length == 2);
   CHECK(opening.cached == std::vector<block_id>{4, 2});
+  CHECK(opening.cached_at_most == 17);
   CHECK(opening.sampling.temperature == 0.5F);
   CHECK(opening.sampling.top_k == 9);
   CHECK(opening.sampling.seed == 1234567890123456789U);
