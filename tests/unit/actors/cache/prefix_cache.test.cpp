@@ -199,7 +199,8 @@ TEST_CASE("a pinned prefix stays until its time is over or the pin is taken back
   cached_pool at(16, 4);
   at.cache->insert("t", text(3, 1), at.allocate(3));
   const auto now = clock::time_point{};
-  const auto pin = at.cache->pin("t", std::span(text(3, 1)).first(40), now + std::chrono::seconds(10));
+  const auto whole = text(3, 1);
+  const auto pin = at.cache->pin("t", std::span(whole).first(40), now + std::chrono::seconds(10));
   REQUIRE(pin);
   CHECK(pin->blocks == 2);
   CHECK(at.cache->pinned_blocks() == 2);

@@ -205,6 +205,19 @@ TEST_CASE("tokens that a request computed itself before are not told as cached")
   CHECK(at.step().result.rows.at(0).cached == 16);
 }
 
+TEST_CASE("a group of sequences that is closed has given back its pages before the next step") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(30)), fixture::opening(2, fixture::text(31, 2)),
+               fixture::opening(3, fixture::text(20, 3))},
+    {{1, 30}, {2, 10}, {3, 20}});
+  at.step();
+  const std::vector<sequence_key> keys{1, 2};
+  at.device.close(keys);
+  at.forget_insertions();
+  CHECK(at.pool->free_blocks() == 14);
+  CHECK(at.device.open_sequences() == 1);
+}
+
 TEST_CASE("short of blocks, the device asks the cache first") {
   fixture at(4);
   const auto others = std::vector{at.pool->allocate_block().value(), at.pool->allocate_block().value()};

@@ -180,6 +180,25 @@ TEST_CASE("a group ends at once") {
   CHECK(engine.all.counters->sequences == 1);
 }
 
+TEST_CASE("a group that is cancelled runs no step after those that began while the word was on its way") {
+  const auto when = GENERATE(3, 8, 12, 20, 35, 60, 90);
+  test_engine engine({.cache_share = 0, .budget = 32, .chunk = 16});
+  for (request_id id = 1; id <= 6; ++id)
+    engine.post({.request = id,
+      .tokens = prompt_of(60, static_cast<std::uint32_t>(id)),
+      .max_tokens = 300,
+      .group = 8});
+  for (int i = 0; i < when; ++i)
+    engine.scheduler.run_once();
+  const auto steps = engine.log->steps;
+  engine.cancel({}, schema::EndCause::CANCELLED, 8);
+  engine.settle();
+  // From the router to the device it takes as many turns of this scheduler as two steps do.
+  CHECK(engine.log->steps <= steps + 2);
+  CHECK(engine.all.counters->sequences == 0);
+  CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
+}
+
 TEST_CASE("a consumer that dies has its requests cancelled and its pages freed") {
   test_engine engine;
   auto mortal = engine.spawn_sink();
@@ -219,6 +238,27 @@ TEST_CASE("the answer of one turn is found by the next one") {
   engine.request(second);
   // 69 positions were computed, the last token never was.
   CHECK(engine.box[2].cached_tokens == 64);
+}
+
+TEST_CASE("what a thrown-out prompt had computed itself is not told as cached") {
+  test_engine engine({.kv_tokens = 512, .budget = 16, .chunk = 16});
+  engine.request({.request = 1, .tokens = prompt_of(40, 1), .max_tokens = 1});
+  // Two blocks of it are found; before it is done a more urgent one takes its pages.
+  engine.post({.request = 2, .tokens = prompt_of(40, 1), .max_tokens = 1});
+  auto longer = prompt_of(40, 1);
+  const auto more = prompt_of(300, 5);
+  longer.insert(longer.end(), more.begin(), more.end());
+  engine.post({.request = 3, .tokens = longer, .max_tokens = 1});
+  const auto computed = engine.log->tokens;
+  while (engine.log->tokens < computed + 100)
+    engine.scheduler.run_once();
+  engine.post({.request = 4, .tokens = prompt_of(250, 6), .max_tokens = 1, .priority = 1});
+  engine.settle();
+  CHECK(engine.all.counters->preemptions == 1);
+  // It found more the second time, of which the rest was its own work.
+  CHECK(engine.all.counters->found_tokens > 3 * 32);
+  CHECK(engine.box[3].cached_tokens == 32);
+  CHECK(engine.box[3].finals == 1);
 }
 
 TEST_CASE("two tenants never share") {

@@ -104,14 +104,23 @@ struct deterministic_config : caf::actor_system_config {
 class test_engine {
  public:
   explicit test_engine(engine_options options = {}, model_shape shape = fake_model::small_shape())
-    : system(config), scheduler(dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler())) {
+    : test_engine(std::move(options), std::move(shape), std::make_shared<fake_model::log>()) {}
+
+  test_engine(engine_options options, model_shape shape, const std::shared_ptr<fake_model::log>& noted)
+    : test_engine(std::move(options), std::make_unique<fake_model>(std::move(shape), noted), noted) {}
+
+  /// Over another model.
+  test_engine(engine_options options, std::unique_ptr<model> model,
+    std::shared_ptr<fake_model::log> noted = std::make_shared<fake_model::log>())
+    : system(config), scheduler(dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler())),
+      log(std::move(noted)) {
     options.detached = false;
     model_card card;
     card.id = "fake";
-    card.context = shape.context;
+    card.context = model->shape().context;
     card.text = std::make_shared<fake_text>();
-    longest = std::min(shape.context, (options.kv_tokens + page_tokens - 1) / page_tokens * page_tokens);
-    auto made = spawn_engine(system, std::make_unique<fake_model>(shape, log), card, options);
+    longest = std::min(card.context, (options.kv_tokens + page_tokens - 1) / page_tokens * page_tokens);
+    auto made = spawn_engine(system, std::move(model), card, options);
     GODWIT_CHECK(made.has_value());
     all = *made;
     sink = spawn_sink();
@@ -186,7 +195,7 @@ class test_engine {
   deterministic_config config;
   caf::actor_system system;
   caf::scheduler::test_coordinator& scheduler;
-  std::shared_ptr<fake_model::log> log = std::make_shared<fake_model::log>();
+  std::shared_ptr<fake_model::log> log;
   std::uint32_t longest = 0;
   engine all;
   generation_sink_actor sink;

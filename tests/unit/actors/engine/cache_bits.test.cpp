@@ -1,0 +1,222 @@
+// However a sequence's pages came to be, the model gives the same bits: logits of a real graph, recorded as
+// the engine sees them.
+
+#include "tests/support/tiny_llama.hpp"
+#include "tests/unit/actors/engine/test_engine.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+using namespace godwit;
+using namespace godwit::test;
+
+namespace {
+
+/// Logits by the position that they choose a token for. All requests of a test that are recorded have the
+/// same tokens, so that each position has one right answer.
+struct recording {
+  bool on = true;
+  std::size_t tokens = 0; ///< computed, recorded or not
+  std::map<position_t, std::vector<std::vector<float>>> rows;
+};
+
+class recorded_model final : public model {
+ public:
+  recorded_model(std::unique_ptr<model> inner, std::shared_ptr<recording> to)
+    : inner_(std::move(inner)), to_(std::move(to)) {}
+
+  const model_shape& shape() const override { return inner_->shape(); }
+  const std::string& fingerprint() const override { return inner_->fingerprint(); }
+  std::uint32_t max_rows() const override { return inner_->max_rows(); }
+
+  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
+    inner_->forward(chunks, logits);
+    for (const auto& part : chunks) {
+      to_->tokens += part.tokens.size();
+      if (part.logits != logits_wanted::last)
+        continue;
+      const auto row = logits.first(shape().vocabulary);
+      logits = logits.subspan(shape().vocabulary);
+      if (to_->on)
+        to_->rows[part.target->length()].emplace_back(row.begin(), row.end());
+    }
+  }
+
+ private:
+  std::unique_ptr<model> inner_;
+  std::shared_ptr<recording> to_;
+};
+
+constexpr std::uint32_t prompt_length = 75;
+constexpr std::uint32_t answer_length = 40;
+
+/// An engine over the small random Llama.
+struct recorded_engine {
+  explicit recorded_engine(const engine_options& options = {}) {
+    auto inner = model::load(file().file(), {.threads = 1});
+    GODWIT_CHECK(inner.has_value());
+    at = std::make_unique<test_engine>(options, std::make_unique<recorded_model>(std::move(*inner), to));
+  }
+
+  static const memory_model& file() {
+    static const memory_model made{tiny_llama{}};
+    return made;
+  }
+
+  static ask the_one(request_id id) {
+    return {
+      .request = id, .tokens = prompt_of(prompt_length, 1), .max_tokens = answer_length, .temperature = 0};
+  }
+
+  /// Something else, which is not recorded.
+  void other(request_id id, std::size_t length) {
+    to->on = false;
+    at->request(
+      {.request = id, .tokens = prompt_of(length, 77 + static_cast<std::uint32_t>(id)), .max_tokens = 1});
+    to->on = true;
+  }
+
+  std::shared_ptr<recording> to = std::make_shared<recording>();
+  std::unique_ptr<test_engine> at;
+};
+
+/// What is computed without any cache.
+const std::map<position_t, std::vector<std::vector<float>>>& cold() {
+  static const auto rows = [] {
+    recorded_engine engine({.cache_share = 0});
+    engine.at->request(recorded_engine::the_one(1));
+    return engine.to->rows;
+  }();
+  return rows;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+/// Every recorded row is, bit for bit, the one of the cold run.
+void check_rows(const recording& to) {
+  REQUIRE(cold().size() == answer_length);
+  for (const auto& [position, list] : to.rows)
+    for (const auto& row : list) {
+      INFO("position " << position);
+      REQUIRE(cold().contains(position));
+      REQUIRE(same_bits(row, cold().at(position).front()));
+    }
+}
+
+} // namespace
+
+TEST_CASE("a prompt that is found gives the bits of one that is computed") {
+  recorded_engine engine;
+  engine.at->request(recorded_engine::the_one(1));
+  const auto computed = engine.to->tokens;
+  engine.to->rows.clear();
+  engine.at->request(recorded_engine::the_one(2));
+  CHECK(engine.at->box[2].cached_tokens == 64);
+  // 11 tokens of the prompt, and the answer without its last token.
+  CHECK(engine.to->tokens - computed == prompt_length - 64 + answer_length - 1);
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("samples of one prompt share its blocks and give the same bits") {
+  recorded_engine engine({.budget = 32, .chunk = 16});
+  for (request_id id = 1; id <= 6; ++id)
+    engine.at->post(recorded_engine::the_one(id));
+  engine.at->settle();
+  for (request_id id = 2; id <= 6; ++id)
+    CHECK(engine.at->box[id].cached_tokens >= 32);
+  CHECK(engine.to->rows.at(prompt_length).size() == 6);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("a request that goes on from the middle of another one's answer gives the same bits") {
+  recorded_engine engine;
+  engine.at->request(recorded_engine::the_one(1));
+  const auto answer = engine.at->box[1].tokens;
+  engine.to->rows.clear();
+  for (const std::uint32_t taken : {4U, 5U, 6U, 20U, 39U}) {
+    auto branch = recorded_engine::the_one(100 + taken);
+    branch.tokens.insert(branch.tokens.end(), answer.begin(), answer.begin() + taken);
+    branch.prompt_length = prompt_length;
+    branch.max_tokens = answer_length - taken;
+    engine.at->request(branch);
+    CHECK(std::equal(engine.at->box[branch.request].tokens.begin(),
+      engine.at->box[branch.request].tokens.end(), answer.begin() + taken, answer.end()));
+  }
+  // 75 + 4 tokens are 4 blocks and the last token's logits; with one more a fifth block is found.
+  CHECK(engine.at->box[104].cached_tokens == 64);
+  CHECK(engine.to->rows.size() == answer_length - 4);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("while one answers, another one already finds the blocks of its answer") {
+  recorded_engine engine;
+  auto first = recorded_engine::the_one(1);
+  first.credit = 30;
+  engine.at->request(first);
+  CHECK(engine.at->box[1].finals == 0);
+  auto second = recorded_engine::the_one(2);
+  second.tokens.insert(second.tokens.end(), engine.at->box[1].tokens.begin(), engine.at->box[1].tokens.end());
+  second.max_tokens = 5;
+  engine.at->request(second);
+  // 75 + 30 tokens, of which 104 were computed.
+  CHECK(engine.at->box[2].cached_tokens == 96);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("blocks that were given up and computed again give the same bits") {
+  recorded_engine engine({.kv_tokens = 160});
+  engine.at->request(recorded_engine::the_one(1));
+  engine.to->rows.clear();
+  const auto before = engine.at->all.counters->evicted_blocks.load();
+  for (request_id id = 10; id < 16; ++id)
+    engine.other(id, 100);
+  CHECK(engine.at->all.counters->evicted_blocks > before);
+  engine.at->request(recorded_engine::the_one(2));
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("sequences that lost their pages to each other give the same bits") {
+  const auto share = GENERATE(0.0, 1.0);
+  recorded_engine engine({.kv_tokens = 192, .cache_share = share});
+  for (request_id id = 1; id <= 3; ++id) {
+    auto one = recorded_engine::the_one(id);
+    // Tenants never share, so that each needs pages of its own.
+    one.tenant = std::string(1, static_cast<char>('a' + id));
+    engine.at->post(one);
+  }
+  engine.at->settle();
+  CHECK(engine.at->all.counters->preemptions > 0);
+  for (request_id id = 1; id <= 3; ++id)
+    CHECK(engine.at->box[id].tokens.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("chunks beside running streams, over a found prefix, give the same bits") {
+  recorded_engine engine({.budget = 16, .chunk = 16});
+  auto shorter = recorded_engine::the_one(1);
+  shorter.tokens.resize(40);
+  engine.to->on = false;
+  engine.at->request(shorter);
+  engine.at->post({.request = 9, .tokens = prompt_of(20, 3), .max_tokens = 60, .credit = 1000});
+  while (engine.at->box[9].tokens.size() < 5)
+    engine.at->scheduler.run_once();
+  engine.to->on = true;
+  // The other stream passes some of the same positions with other tokens.
+  engine.at->post(recorded_engine::the_one(2));
+  while (engine.at->box[2].finals == 0)
+    engine.at->scheduler.run_once();
+  CHECK(engine.at->box[2].cached_tokens == 32);
+  std::size_t equal = 0;
+  for (const auto& [position, list] : engine.to->rows)
+    if (cold().contains(position))
+      equal += std::any_of(list.begin(), list.end(),
+        [&, p = position](const auto& row) { return same_bits(row, cold().at(p).front()); });
+  CHECK(equal == answer_length);
+}
