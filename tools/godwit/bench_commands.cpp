@@ -2,6 +2,7 @@
 
 #include "actors/tokenizer/tokenizer.hpp"
 #include "services/journal/bench.hpp"
+#include "tools/bench/cache_bench.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/model_bench.hpp"
 
@@ -124,6 +125,31 @@ int bench_machine(const settings& how, const bench_words& said) {
   else
     fmt::print("{} threads: products of 8-bit numbers {:.0f} GOP/s ({}), reads {:.1f} GB/s\n",
       limits->threads, limits->int8_per_s / 1e9, limits->instructions, limits->bytes_per_s / 1e9);
+  return exit_ok;
+}
+
+int bench_cache(const settings& how, const bench_words& said) {
+  const auto rates = bench::cache(settings_of(said), said.cached);
+  if (!rates)
+    return report(rates.error(), how.json);
+  const auto& [index, pages, hit] = *rates;
+  if (how.json) {
+    print_json({{"index", {{"blocks", index.blocks}, {"lookup_us", index.lookup_us},
+                            {"inserted_per_s", index.inserted_per_s}, {"indexed", index.indexed},
+                            {"bytes_per_block", index.bytes_per_block}}},
+      {"pages", {{"pages", pages.pages}, {"pool_ms", pages.pool_ms}, {"fork_tokens", pages.fork_tokens},
+                  {"fork_us", pages.fork_us}, {"fork_blocks", pages.fork_blocks}}},
+      {"hit", {{"tokens", hit.tokens}, {"cold_ms", hit.cold_ms}, {"hit_ms", hit.hit_ms},
+                {"ratio", hit.hit_ms / hit.cold_ms}}}});
+    return exit_ok;
+  }
+  fmt::print("look-up of {} blocks: {:.1f} us\n", index.blocks, index.lookup_us);
+  fmt::print("insertion: {:.2f} M blocks/s\n", index.inserted_per_s * 1e-6);
+  fmt::print("index: {:.1f} bytes a block, of {} blocks\n", index.bytes_per_block, index.indexed);
+  fmt::print("pool: {} pages allocated and freed in {:.3f} ms\n", pages.pages, pages.pool_ms);
+  fmt::print("fork of {} tokens: {:.1f} us, {} block\n", pages.fork_tokens, pages.fork_us, pages.fork_blocks);
+  fmt::print("prompt of {} tokens: {:.1f} ms cold, {:.1f} ms found, {:.4f} of it\n", hit.tokens, hit.cold_ms,
+    hit.hit_ms, hit.hit_ms / hit.cold_ms);
   return exit_ok;
 }
 

@@ -20,6 +20,7 @@ struct bench_words {
   std::vector<std::uint32_t> contexts{128};
   std::vector<std::uint32_t> batches{1};
   std::vector<std::uint32_t> blocks{1, 8};
+  std::uint32_t cached = 4000;
 };
 
 /// What the bench of the journal is told.
@@ -39,6 +40,8 @@ int bench_decode(const settings& how, const bench_words& said);
 int bench_verify(const settings& how, const bench_words& said);
 /// What the machine could do at most.
 int bench_machine(const settings& how, const bench_words& said);
+/// The prefix cache: its index, its pages, and what a hit saves.
+int bench_cache(const settings& how, const bench_words& said);
 /// Mean negative log-likelihood of a text.
 int bench_nll(const settings& how, const bench_words& said);
 /// Durable records a second of the embedded journal, for each number of sessions, beside those of a plain

@@ -201,6 +201,9 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
   verify->add_option("--tokens", said.bench.blocks, "Sizes of blocks, with commas")->delimiter(',');
   rounds(verify);
   declare("machine", "What the machine could do at most", bench_machine);
+  auto* cache = declare("cache", "The prefix cache: index, pages, and what a hit saves", bench_cache);
+  cache->add_option("--tokens", said.bench.cached, "Length of the prompt that is found");
+  rounds(cache);
   auto* nll = declare("nll", "Mean negative log-likelihood of a text", bench_nll);
   nll->add_option("--text", said.bench.text, "File with the text")->required();
 
