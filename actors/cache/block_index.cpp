@@ -9,9 +9,8 @@
 namespace godwit {
 namespace {
 
-template <class Number>
-void count_up(Number& number) {
-  if (number < std::numeric_limits<Number>::max())
+void count_up(std::uint16_t& number) {
+  if (number < std::numeric_limits<std::uint16_t>::max())
     ++number;
 }
 
@@ -23,29 +22,6 @@ block_index::block_index(std::uint32_t doubles_at)
 std::size_t block_index::bytes() const {
   return chunks_.size() * sizeof(std::array<entry, chunk_entries>) + chunks_.capacity() * sizeof(chunks_[0])
          + table_.capacity() * sizeof(table_[0]) + heap_.capacity() * sizeof(heap_[0]);
-}
-
-block_index::slot block_index::find(const block_identity& identity) const {
-  const auto mask = table_.size() - 1;
-  const auto tag = tag_of(identity);
-  for (auto place = tag & mask; table_[place] != empty; place = (place + 1) & mask)
-    if (table_[place] >> 32 == tag) {
-      const auto which = static_cast<slot>(table_[place]);
-      if (at(which).identity == identity)
-        return which;
-    }
-  return none;
-}
-
-void block_index::touch(entry& item) {
-  item.worth = age_ + gain(item);
-  item.used = clock_;
-}
-
-void block_index::visit(slot which) {
-  auto& item = at(which);
-  count_up(item.hits);
-  touch(item);
 }
 
 void block_index::visited(slot last) {

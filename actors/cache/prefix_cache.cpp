@@ -3,6 +3,7 @@
 #include "messages/check.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace godwit {
 
@@ -23,14 +24,27 @@ std::vector<block_id> prefix_cache::find(std::string_view tenant, std::span<cons
   found.reserve(tokens.size() / page_tokens);
   auto identity = hasher_.root(tenant);
   slot last = none;
-  for (; tokens.size() >= page_tokens; tokens = tokens.subspan(page_tokens)) {
-    identity = hasher_.next(identity, tokens.first(page_tokens));
-    const auto hit = index_.find(identity);
-    if (hit == none)
-      break;
-    last = hit;
-    index_.visit(hit);
-    found.push_back(index_[hit].where);
+  // Names depend on each other, places in the index do not: these are fetched some blocks ahead.
+  std::array<block_identity, 32> ahead;
+  for (bool known = true; known && tokens.size() >= page_tokens;) {
+    const auto count = std::min(tokens.size() / page_tokens, ahead.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      identity = hasher_.next(identity, tokens.subspan(i * page_tokens, page_tokens));
+      ahead[i] = identity;
+      index_.prefetch(identity);
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      index_.prefetch_entry(ahead[i]);
+    for (std::size_t i = 0; i < count && known; ++i) {
+      const auto hit = index_.find(ahead[i]);
+      known = hit != none;
+      if (!known)
+        break;
+      last = hit;
+      index_.visit(hit);
+      found.push_back(index_[hit].where);
+    }
+    tokens = tokens.subspan(count * page_tokens);
   }
   index_.visited(last);
   pool_->retain_blocks(found);

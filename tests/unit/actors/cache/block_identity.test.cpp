@@ -94,7 +94,7 @@ TEST_CASE("an identity is XXH3-128 under the secret over length-prefixed fields"
   const auto block = hasher.next(root, sixteen);
 
   std::string bytes;
-  const std::uint32_t kind = 3;
+  const std::uint64_t kind = 3;
   const std::uint64_t parent[] = {root.low, root.high};
   add_field(bytes, &kind, sizeof kind);
   add_field(bytes, parent, sizeof parent);
