@@ -32,8 +32,8 @@ class recorded_model final : public model {
   const std::string& fingerprint() const override { return inner_->fingerprint(); }
   std::uint32_t max_rows() const override { return inner_->max_rows(); }
 
-  void forward(std::span<const chunk> chunks, std::span<float> logits) override {
-    inner_->forward(chunks, logits);
+  void forward(std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps) override {
+    inner_->forward(chunks, logits, taps);
     for (const auto& part : chunks) {
       to_->tokens += part.tokens.size();
       if (part.logits != logits_wanted::last)
