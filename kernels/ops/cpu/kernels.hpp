@@ -33,7 +33,7 @@ namespace godwit::ops::cpu {
 inline constexpr std::uint32_t contract_version = 1;
 
 /// Rows from which on a product unpacks its weights to scratch memory.
-inline constexpr std::size_t many_rows = 12;
+inline constexpr std::size_t many_rows = 24;
 
 /// Bytes of scratch memory that a product with `inputs` needs: a block of bytes and two float coefficients.
 constexpr std::size_t product_scratch_bytes(std::size_t inputs) {
