@@ -20,6 +20,7 @@ namespace {
 
 const session_id one = session(1);
 const session_id two = session(2);
+const session_id before_one = session(0);
 
 result<std::unique_ptr<rocks_journal>> try_open(const fs::path& folder,
   damaged_log when_damaged = damaged_log::refuse, std::size_t buffer = 1 << 20, rocksdb::Env* env = nullptr) {
@@ -317,6 +318,7 @@ TEST_CASE("a damaged table quarantines the sessions in it, and the others are wr
     for (sequence_number i = 1; i < 12; ++i)
       REQUIRE(append_now(*log, more(one, i, {record("a" + filler)})));
     REQUIRE(log->open(two, tenant, node_a, {record("z")}, false));
+    REQUIRE(log->open(before_one, tenant, node_a, {record("z")}, false));
   }
   // Opening writes what is left in the log to a table.
   must_open(folder.path(), buffer).reset();
@@ -331,10 +333,10 @@ TEST_CASE("a damaged table quarantines the sessions in it, and the others are wr
   CHECK(log->read(one, 1, 100).error().code == errc::quarantined);
   // Until tables are merged, which meets the damage: RocksDB refuses all writes then, and the journal opens
   // it anew.
-  const auto append_next = [&] {
+  const auto append_to = [&](const session_id& session) {
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      const auto head = log->head(two);
-      const auto answer = head ? append_now(*log, more(two, head->sequence, {record("y" + filler)}))
+      const auto head = log->head(session);
+      const auto answer = head ? append_now(*log, more(session, head->sequence, {record("y" + filler)}))
                                : result<sequence_number>(fail(head));
       if (answer)
         return *answer;
@@ -343,6 +345,12 @@ TEST_CASE("a damaged table quarantines the sessions in it, and the others are wr
     }
     FAIL("the journal does not come back");
     return sequence_number{0};
+  };
+  // On both sides of the damage, so that new tables overlap the damaged one on whatever level it came to
+  // stand.
+  const auto append_next = [&] {
+    append_to(before_one);
+    return append_to(two);
   };
   sequence_number end = 1;
   // Tables are merged in the background, at any time: on a busy machine after many more records.
