@@ -17,7 +17,7 @@ class bpe_tokenizer::encoding {
 
   /// Text between special tokens.
   void add_section(std::string_view text) {
-    if (owner_.space_prefix_ && !text.empty() && text[0] != ' ')
+    if (owner_.frame_.space_prefix && !text.empty() && text[0] != ' ')
       add_text(std::string(" ").append(text));
     else
       add_text(text);
@@ -61,10 +61,10 @@ class bpe_tokenizer::encoding {
   std::vector<token_id> ids_;
 };
 
-bpe_tokenizer::bpe_tokenizer(std::shared_ptr<const token_table> tokens, merge_table merges,
-  special_tokens everywhere, special_tokens where_asked, const pre_tokenizer_rules& rules)
-  : tokens_(std::move(tokens)), merges_(std::move(merges)), everywhere_(std::move(everywhere)),
-    where_asked_(std::move(where_asked)), words_(rules), whole_words_(rules.whole_words) {}
+bpe_tokenizer::bpe_tokenizer(std::shared_ptr<const token_table> tokens, merge_table merges, text_frame frame,
+  const pre_tokenizer_rules& rules)
+  : tokens_(std::move(tokens)), merges_(std::move(merges)), frame_(std::move(frame)), words_(rules),
+    whole_words_(rules.whole_words) {}
 
 result<std::shared_ptr<const bpe_tokenizer>> bpe_tokenizer::load(const gguf::file& file) {
   const auto pre = file.string_value("tokenizer.ggml.pre");
@@ -80,36 +80,18 @@ result<std::shared_ptr<const bpe_tokenizer>> bpe_tokenizer::load(const gguf::fil
   auto merges = merge_table::load(file, **tokens);
   if (!merges)
     return fail(merges);
-  auto everywhere = special_tokens::make(*tokens, false);
-  if (!everywhere)
-    return fail(everywhere);
-  auto where_asked = special_tokens::make(*tokens, true);
-  if (!where_asked)
-    return fail(where_asked);
-  const auto begins = find_flag(file, "tokenizer.ggml.add_bos_token", rules->begins);
-  if (!begins)
-    return fail(begins);
-  const auto space_prefix = find_flag(file, "tokenizer.ggml.add_space_prefix", false);
-  if (!space_prefix)
-    return fail(space_prefix);
-  const auto begin = find_token_id(file, "tokenizer.ggml.bos_token_id", (*tokens)->size());
-  if (!begin)
-    return fail(begin);
-  if (*begins && !*begin)
-    return fail(errc::corrupt, "the model file wants a token at the beginning, but has no "
-                               "\"tokenizer.ggml.bos_token_id\"");
+  auto frame = text_frame::load(file, *tokens, rules->begins, false);
+  if (!frame)
+    return fail(frame);
 
-  const std::shared_ptr<bpe_tokenizer> made(new bpe_tokenizer(
-    std::move(*tokens), std::move(*merges), std::move(*everywhere), std::move(*where_asked), *rules));
-  made->space_prefix_ = *space_prefix;
-  if (*begins)
-    made->begin_ = *begin;
+  const std::shared_ptr<bpe_tokenizer> made(
+    new bpe_tokenizer(std::move(*tokens), std::move(*merges), std::move(*frame), *rules));
   made->digest_ = tokenizer_digest(file, *rules);
   return made;
 }
 
 std::vector<token_id> bpe_tokenizer::encode(std::string_view text, bool special) const {
-  const auto& names = special ? where_asked_ : everywhere_;
+  const auto& names = special ? frame_.where_asked : frame_.everywhere;
   encoding made(*this);
   std::size_t done = 0;
   while (const auto name = names.find(text, done)) {

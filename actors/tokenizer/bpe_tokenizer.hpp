@@ -2,7 +2,7 @@
 
 #include "actors/tokenizer/merge_table.hpp"
 #include "actors/tokenizer/pre_tokenizer.hpp"
-#include "actors/tokenizer/special_tokens.hpp"
+#include "actors/tokenizer/text_frame.hpp"
 #include "actors/tokenizer/token_table.hpp"
 #include "actors/tokenizer/tokenizer.hpp"
 
@@ -24,23 +24,20 @@ class bpe_tokenizer final : public tokenizer {
   std::vector<token_id> encode(std::string_view text, bool special) const override;
   std::string decode(std::span<const token_id> ids, bool special) const override;
   std::shared_ptr<const token_text> text() const override { return tokens_; }
-  std::optional<token_id> begin_token() const override { return begin_; }
+  std::optional<token_id> begin_token() const override { return frame_.begin; }
   const std::string& digest() const override { return digest_; }
 
  private:
   class encoding;
 
-  bpe_tokenizer(std::shared_ptr<const token_table> tokens, merge_table merges, special_tokens everywhere,
-    special_tokens where_asked, const pre_tokenizer_rules& rules);
+  bpe_tokenizer(std::shared_ptr<const token_table> tokens, merge_table merges, text_frame frame,
+    const pre_tokenizer_rules& rules);
 
   std::shared_ptr<const token_table> tokens_;
   merge_table merges_;
-  special_tokens everywhere_;  ///< user-defined tokens
-  special_tokens where_asked_; ///< and control tokens
+  text_frame frame_;
   pre_tokenizer words_;
   bool whole_words_;
-  bool space_prefix_ = false;
-  std::optional<token_id> begin_;
   std::string digest_;
 };
 

@@ -48,41 +48,22 @@ result<std::shared_ptr<const piece_tokenizer>> piece_tokenizer::load(const gguf:
   auto scores = read_scores(file, (*tokens)->size());
   if (!scores)
     return fail(scores);
-  auto everywhere = special_tokens::make(*tokens, false);
-  if (!everywhere)
-    return fail(everywhere);
-  auto where_asked = special_tokens::make(*tokens, true);
-  if (!where_asked)
-    return fail(where_asked);
-  const auto begins = find_flag(file, "tokenizer.ggml.add_bos_token", true);
-  if (!begins)
-    return fail(begins);
-  const auto space_prefix = find_flag(file, "tokenizer.ggml.add_space_prefix", true);
-  if (!space_prefix)
-    return fail(space_prefix);
-  const auto begin = find_token_id(file, "tokenizer.ggml.bos_token_id", (*tokens)->size());
-  if (!begin)
-    return fail(begin);
-  if (*begins && !*begin)
-    return fail(errc::corrupt, "the model file wants a token at the beginning, but has no "
-                               "\"tokenizer.ggml.bos_token_id\"");
+  auto frame = text_frame::load(file, *tokens, true, true);
+  if (!frame)
+    return fail(frame);
 
-  const std::shared_ptr<piece_tokenizer> made(
-    new piece_tokenizer(std::move(*tokens), std::move(*everywhere), std::move(*where_asked)));
+  const std::shared_ptr<piece_tokenizer> made(new piece_tokenizer(std::move(*tokens), std::move(*frame)));
   made->scores_ = std::move(*scores);
-  made->space_prefix_ = *space_prefix;
-  if (*begins)
-    made->begin_ = *begin;
   made->digest_ = piece_tokenizer_digest(file);
   return made;
 }
 
 std::vector<token_id> piece_tokenizer::encode(std::string_view text, bool special) const {
-  const auto& names = special ? where_asked_ : everywhere_;
+  const auto& names = special ? frame_.where_asked : frame_.everywhere;
   piece_merger merger(*tokens_, scores_);
   std::vector<token_id> ids;
   const auto add_section = [&](std::string_view section) {
-    if (space_prefix_ && !section.empty())
+    if (frame_.space_prefix && !section.empty())
       merger.append(std::string(" ").append(section), ids);
     else
       merger.append(section, ids);
@@ -104,7 +85,7 @@ std::string piece_tokenizer::decode(std::span<const token_id> ids, bool special)
     const auto kind = tokens_->kind(id);
     const bool merged = kind == token_kind::text || kind == token_kind::byte;
     auto bytes = tokens_->bytes(id);
-    if (merged && starts && space_prefix_ && bytes.starts_with(' '))
+    if (merged && starts && frame_.space_prefix && bytes.starts_with(' '))
       bytes.remove_prefix(1);
     if (special || !tokens_->is_control(id))
       out += bytes;

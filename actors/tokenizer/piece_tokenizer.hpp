@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/tokenizer/special_tokens.hpp"
+#include "actors/tokenizer/text_frame.hpp"
 #include "actors/tokenizer/token_table.hpp"
 #include "actors/tokenizer/tokenizer.hpp"
 
@@ -25,20 +25,16 @@ class piece_tokenizer final : public tokenizer {
   std::vector<token_id> encode(std::string_view text, bool special) const override;
   std::string decode(std::span<const token_id> ids, bool special) const override;
   std::shared_ptr<const token_text> text() const override { return tokens_; }
-  std::optional<token_id> begin_token() const override { return begin_; }
+  std::optional<token_id> begin_token() const override { return frame_.begin; }
   const std::string& digest() const override { return digest_; }
 
  private:
-  piece_tokenizer(
-    std::shared_ptr<const token_table> tokens, special_tokens everywhere, special_tokens where_asked)
-    : tokens_(std::move(tokens)), everywhere_(std::move(everywhere)), where_asked_(std::move(where_asked)) {}
+  piece_tokenizer(std::shared_ptr<const token_table> tokens, text_frame frame)
+    : tokens_(std::move(tokens)), frame_(std::move(frame)) {}
 
   std::shared_ptr<const token_table> tokens_;
-  std::vector<float> scores_;  ///< of each token
-  special_tokens everywhere_;  ///< user-defined tokens
-  special_tokens where_asked_; ///< and control tokens
-  bool space_prefix_ = true;
-  std::optional<token_id> begin_;
+  std::vector<float> scores_; ///< of each token
+  text_frame frame_;
   std::string digest_;
 };
 
