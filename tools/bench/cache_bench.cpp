@@ -6,6 +6,7 @@
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
 #include "messages/check.hpp"
+#include "tools/bench/measuring.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -24,23 +25,9 @@ constexpr std::uint32_t indexed_blocks = 100 * prefix_blocks;
 constexpr std::uint32_t measured_pages = 100000;
 constexpr std::uint32_t fork_length = 8000;
 
-double seconds_since(clock::time_point start) {
-  return std::chrono::duration<double>(clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-std::vector<token_id> text(std::size_t tokens, std::uint32_t salt, std::uint32_t vocabulary) {
-  std::vector<token_id> made(tokens);
-  auto state = salt * 2654435761U + 1;
-  for (auto& token : made) {
-    state = state * 1664525 + 1013904223;
-    token = (state >> 8) % vocabulary;
-  }
-  return made;
+/// A text of its own for each number.
+std::vector<token_id> text(std::size_t tokens, std::uint32_t number, std::uint32_t vocabulary) {
+  return any_tokens(tokens, vocabulary, number * 2654435761U + 1);
 }
 
 block_hasher hasher_for(const kv_shape& shape) {
@@ -123,21 +110,9 @@ page_rates measure_pages(const kv_shape& shape, std::uint32_t rounds) {
   return out;
 }
 
-/// The prompt from where `target` stands to its logits.
-void prefill(model& runs, sequence& target, std::span<const token_id> tokens, std::vector<float>& logits) {
-  while (target.length() < tokens.size()) {
-    const auto left = static_cast<std::uint32_t>(tokens.size()) - target.length();
-    const auto count = std::min(left, runs.max_rows());
-    GODWIT_CHECK(target.reserve(count).has_value());
-    const chunk part{&target, tokens.subspan(target.length(), count),
-      count == left ? logits_wanted::last : logits_wanted::none};
-    runs.forward({&part, 1}, count == left ? std::span(logits) : std::span<float>{});
-  }
-}
-
 hit_rates measure_hit(model& runs, std::uint32_t tokens, std::uint32_t rounds) {
   const auto& shape = runs.shape();
-  const auto blocks = 2 * ((tokens + page_tokens - 1) / page_tokens) + 2;
+  const auto blocks = 2 * blocks_for(tokens) + 2;
   const std::shared_ptr<page_pool> pool = page_pool::create(shape.kv, blocks).value();
   prefix_cache cache(pool, hasher_for(shape.kv), {.budget = blocks});
   std::vector<float> logits(shape.vocabulary);
@@ -148,7 +123,7 @@ hit_rates measure_hit(model& runs, std::uint32_t tokens, std::uint32_t rounds) {
     {
       sequence target(*pool);
       const auto start = clock::now();
-      prefill(runs, target, prompt, logits);
+      GODWIT_CHECK(read_prompt(runs, target, prompt, logits).has_value());
       cold.push_back(seconds_since(start));
       const auto full = target.blocks().first(tokens / page_tokens);
       pool->retain_blocks(full);
@@ -160,7 +135,8 @@ hit_rates measure_hit(model& runs, std::uint32_t tokens, std::uint32_t rounds) {
       const auto start = clock::now();
       target.adopt(cache.find("tenant", std::span(prompt).first(tokens - 1)));
       GODWIT_CHECK(target.length() > 0);
-      prefill(runs, target, prompt, logits);
+      const auto rest = std::span(prompt).subspan(target.length());
+      GODWIT_CHECK(read_prompt(runs, target, rest, logits).has_value());
       hit.push_back(seconds_since(start));
     }
     // What is measured must be right.

@@ -41,13 +41,13 @@ __attribute__((target("avx512f,avx512bw,avx512vnni"))) std::uint64_t run_vnni(st
   for (auto& sum : sums) {
     sum = _mm512_setzero_si512();
   }
-  const __m512i w = _mm512_set1_epi8(3);
+  __m512i w = _mm512_set1_epi8(3);
   const __m512i x = _mm512_set1_epi8(1);
   for (std::uint64_t i = 0; i < repeats; ++i) {
 #pragma GCC unroll 12
     for (auto& sum : sums) {
+      asm volatile("" : "+v"(w)); // on a sum it would make the compiler keep all sums in memory
       sum = _mm512_dpbusd_epi32(sum, w, x);
-      asm volatile("" : "+v"(sum));
     }
   }
   __m512i all = sums[0];

@@ -4,6 +4,7 @@
 #include "kernels/memory/page_pool.hpp"
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
+#include "tools/bench/measuring.hpp"
 #include "tools/bench/model_work.hpp"
 
 #include <algorithm>
@@ -50,47 +51,6 @@ result<void> check_sizes(std::span<const std::uint32_t> sizes, std::uint32_t mos
       return fail(errc::invalid_argument,
         param + " is " + std::to_string(size) + ", outside of 1 to " + std::to_string(most), param);
     }
-  }
-  return {};
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-std::uint32_t blocks_for(std::size_t tokens) {
-  return static_cast<std::uint32_t>((tokens + page_tokens - 1) / page_tokens);
-}
-
-/// Tokens without a pattern; which ones they are does not change the work.
-std::vector<token_id> any_tokens(std::size_t count, std::uint32_t vocabulary) {
-  std::vector<token_id> made(count);
-  std::uint32_t state = 1;
-  for (auto& token : made) {
-    state = state * 1664525 + 1013904223; // Numerical Recipes' generator
-    token = (state >> 8U) % vocabulary;
-  }
-  return made;
-}
-
-/// Appends a prompt in steps as large as the model takes.
-result<void> read_prompt(
-  model& runs, sequence& target, std::span<const token_id> prompt, std::span<float> logits) {
-  while (!prompt.empty()) {
-    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(prompt.size(), runs.max_rows()));
-    if (auto room = target.reserve(count); !room) {
-      return room;
-    }
-    const bool last = count == prompt.size();
-    const chunk part{&target, prompt.first(count), last ? logits_wanted::last : logits_wanted::none};
-    runs.forward({&part, 1}, last ? logits : std::span<float>{});
-    prompt = prompt.subspan(count);
   }
   return {};
 }
