@@ -1,0 +1,414 @@
+#include "services/link/mesh_link.hpp"
+
+#include "messages/check.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace godwit::link {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Longer letters would make others wait.
+constexpr std::size_t longest_letter = std::size_t{1} << 20;
+/// Rounds of a busy thread between two looks at everything.
+constexpr unsigned busy_rounds = 16;
+
+lane lane_of(const message& what) {
+  return what.attachments.empty() && what.words.size() <= longest_letter ? lane::letters : lane::bulk;
+}
+
+parcel pack(frame_header header, const message& what) {
+  header.type = what.type;
+  header.source = what.source;
+  header.extras = what.extras;
+  header.trace = what.trace;
+  header.attachments = static_cast<std::uint16_t>(what.attachments.size());
+  return {encode(header, what.words), what.attachments};
+}
+
+frame_header to(frame_kind kind, const actor_address& whom) {
+  frame_header header;
+  header.kind = kind;
+  header.name = whom.name;
+  header.target = whom.id;
+  return header;
+}
+
+class threaded_link final : public mesh_link, private message_sink {
+ public:
+  threaded_link(link_options options, std::unique_ptr<zmq_transport> network, std::shared_ptr<receiver> upper,
+    std::unique_ptr<link_counters> counters)
+    : options_(std::move(options)), counters_(std::move(counters)), network_(std::move(network)),
+      upper_(std::move(upper)),
+      core_(greeting(options_), options_.core, *network_, *upper_, *counters_, options_.seed),
+      thread_([this] { run(); }) {}
+
+  ~threaded_link() override { stop(end_cause::draining, 0ms); }
+
+  const node_name& self() const override { return options_.node; }
+  const bound_endpoints& bound() const override { return network_->bound(); }
+  const link_counters& counters() const override { return *counters_; }
+
+  void add_peer(peer_record record) override {
+    post(0, [this, record = std::move(record)](moment now) {
+      if (record.key && !network_->allowed().allow({record.name, *record.key}))
+        return; // another node has that key already; it stays that node's
+      core_.members().add(record, now);
+    });
+  }
+
+  void remove_peer(node_name name, end_cause cause) override {
+    post(0, [this, name = std::move(name), cause](moment now) {
+      network_->allowed().forget(name);
+      core_.members().remove(name, cause, now);
+    });
+  }
+
+  std::vector<peer_status> members() override {
+    struct answer {
+      std::mutex mutex;
+      std::condition_variable ready;
+      std::optional<std::vector<peer_status>> all;
+    };
+    auto held = std::make_shared<answer>();
+    const bool posted = post(0, [this, held](moment) {
+      std::vector<peer_status> all;
+      for (const auto& [name, one] : core_.members().all())
+        all.push_back({one->record.name, one->state, one->incarnation, one->round_trip,
+          one->letters_out.size() + one->bulk_out.size(), one->letters_out.bytes() + one->bulk_out.bytes(),
+          one->refusal});
+      const std::lock_guard lock(held->mutex);
+      held->all = std::move(all);
+      held->ready.notify_all();
+    });
+    std::unique_lock lock(held->mutex);
+    if (!posted || !held->ready.wait_for(lock, 5s, [&] { return held->all.has_value(); }))
+      return {};
+    return std::move(*held->all);
+  }
+
+  void send(const actor_address& whom, const message& what, std::chrono::microseconds within) override {
+    auto packed = pack(to(frame_kind::letter, whom), what);
+    const auto bytes = packed.bytes();
+    const auto deadline = now() + within;
+    if (!post(bytes, [this, node = whom.node, which = lane_of(what), packed = std::move(packed), deadline](
+                       moment at) mutable { core_.send(node, which, std::move(packed), deadline, at); }))
+      link_counters::add(counters_->dead_letters);
+  }
+
+  std::uint64_t request(const actor_address& whom, const message& what, std::chrono::microseconds within,
+    answered done) override {
+    const auto number = ++last_number_;
+    auto header = to(frame_kind::request, whom);
+    header.correlation = number;
+    auto packed = pack(header, what);
+    const auto bytes = packed.bytes();
+    const auto deadline = now() + within;
+    // Shared, so that it can still be called if the queue does not take the command.
+    auto shared = std::make_shared<answered>(std::move(done));
+    if (!post(bytes, [this, node = whom.node, which = lane_of(what), packed = std::move(packed), number,
+                       deadline, shared](moment at) mutable {
+          core_.request(node, which, std::move(packed), number, deadline, std::move(*shared), at);
+        }))
+      (*shared)(refusal());
+    return number;
+  }
+
+  void cancel(std::uint64_t number, end_cause cause) override {
+    post(0, [this, number, cause](moment at) { core_.cancel(number, cause, at); });
+  }
+
+  void reply(const reply_token& token, const message& what) override {
+    frame_header header;
+    header.kind = frame_kind::reply;
+    header.correlation = token.correlation;
+    answer(token, lane_of(what), pack(header, what));
+  }
+
+  void fail(const reply_token& token, const error& why) override {
+    answer(token, lane::letters, failure(frame_kind::failure, token, why));
+  }
+
+  void refer(const std::string& node, frame_kind kind, std::uint64_t actor, std::uint64_t count,
+    end_cause cause) override {
+    frame_header header;
+    header.kind = kind;
+    header.source = actor;
+    header.correlation = count;
+    header.cause = cause;
+    post(0, [this, node, packed = parcel{encode(header), {}}](
+              moment at) mutable { core_.send(node, lane::letters, std::move(packed), never, at); });
+  }
+
+  std::uint64_t open_stream(
+    const actor_address& whom, const message& what, std::uint64_t credit, stream_sink sink) override {
+    const auto number = ++last_number_;
+    auto header = to(frame_kind::stream_open, whom);
+    header.correlation = number;
+    auto opening = what;
+    opening.source = credit;
+    auto packed = pack(header, opening);
+    const auto bytes = packed.bytes();
+    auto shared = std::make_shared<stream_sink>(std::move(sink));
+    if (!post(bytes, [this, node = whom.node, which = lane_of(what), packed = std::move(packed), number,
+                       credit, shared](moment at) mutable {
+          core_.open_stream(node, which, std::move(packed), number, credit, std::move(*shared), at);
+        }))
+      (*shared)({nullptr, refusal().value(), false});
+    return number;
+  }
+
+  void grant(std::uint64_t stream, std::uint64_t items) override {
+    post(0, [this, stream, items](moment at) { core_.grant(stream, items, at); });
+  }
+
+  void end_stream(std::uint64_t stream, end_cause cause) override {
+    post(0, [this, stream, cause](moment at) { core_.end_stream(stream, cause, at); });
+  }
+
+  bool stream_item(const reply_token& token, stream_credit& credit, const message& what) override {
+    if (!credit.take())
+      return false;
+    frame_header header;
+    header.kind = frame_kind::stream_item;
+    header.correlation = token.correlation;
+    auto item = what;
+    item.source = 0;
+    return stream_frame(token, lane_of(what), pack(header, item), false);
+  }
+
+  void stream_end(const reply_token& token, stream_credit& credit, const std::optional<error>& why) override {
+    if (!credit.open.exchange(false))
+      return;
+    if (why) {
+      stream_frame(token, lane::letters, failure(frame_kind::stream_end, token, *why), true);
+      return;
+    }
+    frame_header header;
+    header.kind = frame_kind::stream_end;
+    header.correlation = token.correlation;
+    stream_frame(token, lane::letters, {encode(header), {}}, true);
+  }
+
+  void publish(const std::string& topic, const message& what) override {
+    frame_header header;
+    header.kind = frame_kind::event;
+    header.name = topic;
+    auto event = what;
+    event.attachments.clear();
+    // Counted on the link's thread, so that the counts leave in their order.
+    post(what.words.size(), [this, topic, header, words = std::vector(what.words.begin(), what.words.end()),
+                              type = what.type, trace = what.trace](moment) mutable {
+      header.name = topic;
+      header.type = type;
+      header.trace = trace;
+      header.correlation = ++event_counts_[topic];
+      link_counters::add(counters_->events_sent);
+      network_->publish(topic, {encode(header, words), {}});
+    });
+  }
+
+  void subscribe(const std::string& prefix) override {
+    post(0, [this, prefix](moment) { network_->subscribe(prefix); });
+  }
+
+  void stop(end_cause cause, std::chrono::milliseconds time) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!stopping_) {
+        stopping_ = true;
+        stop_cause_ = cause;
+        stop_by_ = now() + time;
+      }
+    }
+    network_->wake();
+    const std::lock_guard lock(join_mutex_);
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+ private:
+  using command = std::function<void(moment)>;
+
+  static hello greeting(const link_options& options) {
+    return {.node = options.node,
+      .incarnation = options.incarnation,
+      .software = options.software,
+      .hash_mode = options.hash_mode,
+      .models = options.models};
+  }
+
+  moment now() const { return std::chrono::duration_cast<moment>(std::chrono::steady_clock::now() - begin_); }
+
+  static parcel failure(frame_kind kind, const reply_token& token, const error& why) {
+    frame_header header;
+    header.kind = kind;
+    header.correlation = token.correlation;
+    header.code = static_cast<std::uint8_t>(why.code);
+    header.cause = cause_of(why.code);
+    const auto body = to_letter(why);
+    return {encode(header, body.bytes()), {}};
+  }
+
+  tl::unexpected<error> refusal() {
+    const std::lock_guard lock(mutex_);
+    return stopping_ ? godwit::fail(error_of(stop_cause_), "the link to other nodes has stopped")
+                     : godwit::fail(errc::overloaded, "too much waits for other nodes");
+  }
+
+  void answer(const reply_token& token, lane which, parcel packed) {
+    const auto bytes = packed.bytes();
+    post(bytes, [this, token, which, packed = std::move(packed)](
+                  moment at) mutable { core_.reply(token, which, std::move(packed), at); });
+  }
+
+  bool stream_frame(const reply_token& token, lane which, parcel packed, bool last) {
+    const auto bytes = packed.bytes();
+    return post(bytes, [this, token, which, packed = std::move(packed), last](moment at) mutable {
+      core_.stream_send(token, which, std::move(packed), last, at);
+    });
+  }
+
+  /// Hands a command to the thread. @returns false if too many wait, or the link stops
+  bool post(std::size_t bytes, command what) {
+    bool asleep = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_)
+        return false;
+      if (!commands_.empty()
+          && (commands_.size() >= options_.commands.parcels
+              || command_bytes_ + bytes > options_.commands.bytes)) {
+        link_counters::add(counters_->overflows);
+        return false;
+      }
+      commands_.push_back(std::move(what));
+      command_bytes_ += bytes;
+      asleep = std::exchange(asleep_, false);
+    }
+    if (asleep)
+      network_->wake();
+    return true;
+  }
+
+  // --- the thread ---
+
+  void run() {
+    unsigned busy = 0;
+    for (;;) {
+      bool any = run_commands();
+      core_.tick(now());
+      bool waits = core_.flush(now());
+      any = network_->receive(*this) || any;
+      // What came may have made answers, which need not wait for a poll.
+      if (any && ++busy % busy_rounds != 0)
+        continue;
+      waits = core_.flush(now());
+      if (ended(waits))
+        break;
+      if (any) {
+        network_->wait(moment(0));
+        continue;
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        if (!commands_.empty())
+          continue;
+        asleep_ = true;
+      }
+      network_->wait(std::max(moment(0), std::min(core_.due() - now(), moment(1'000'000))));
+      const std::lock_guard lock(mutex_);
+      asleep_ = false;
+    }
+    // Nobody is left waiting.
+    core_.close(stop_cause_, now());
+    run_commands();
+    network_->linger(200ms);
+  }
+
+  bool run_commands() {
+    {
+      const std::lock_guard lock(mutex_);
+      running_.swap(commands_);
+      command_bytes_ = 0;
+    }
+    const auto at = now();
+    for (auto& each : running_)
+      each(at);
+    const bool any = !running_.empty();
+    running_.clear();
+    return any;
+  }
+
+  bool ended(bool waits) {
+    const std::lock_guard lock(mutex_);
+    return stopping_ && commands_.empty() && (!waits || now() >= stop_by_);
+  }
+
+  void on_message(lane which, std::string_view who, const return_path& path,
+    std::span<const received_frame> frames) override {
+    core_.on_message(which, who, path, frames, now());
+  }
+  void on_channel_message(channel_id channel, std::span<const received_frame> frames) override {
+    core_.on_channel_message(channel, frames, now());
+  }
+  void on_event_message(
+    channel_id channel, std::string_view topic, std::span<const received_frame> frames) override {
+    core_.on_event_message(channel, topic, frames, now());
+  }
+
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  link_options options_;
+  std::unique_ptr<link_counters> counters_;
+  std::unique_ptr<zmq_transport> network_;
+  std::shared_ptr<receiver> upper_;
+  core core_;
+  std::map<std::string, std::uint64_t> event_counts_;
+  std::vector<command> running_;
+
+  std::atomic<std::uint64_t> last_number_{0};
+  std::mutex mutex_;
+  std::vector<command> commands_;
+  std::size_t command_bytes_ = 0;
+  bool asleep_ = false;
+  bool stopping_ = false;
+  end_cause stop_cause_ = end_cause::none;
+  moment stop_by_{0};
+  std::mutex join_mutex_;
+  std::thread thread_; ///< last: it uses all of the above
+};
+
+} // namespace
+
+result<std::unique_ptr<mesh_link>> mesh_link::start(link_options options, std::shared_ptr<receiver> upper) {
+  GODWIT_CHECK(upper != nullptr);
+  if (!valid_node_name(options.node.value))
+    return godwit::fail(errc::invalid_argument,
+      "a node's name has 1 to 63 letters, digits, dots, hyphens or underscores", "node");
+  if (options.sockets.keys && options.sockets.keys->node != options.node)
+    return godwit::fail(errc::invalid_argument,
+      "the keys are those of the node " + options.sockets.keys->node.value + ", not of " + options.node.value,
+      "keys");
+  options.sockets.node = options.node;
+  if (options.incarnation == 0)
+    options.incarnation = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch())
+                                                       .count());
+  if (options.seed == 0)
+    options.seed = std::random_device{}();
+  auto counters = std::make_unique<link_counters>();
+  auto network = zmq_transport::open(options.sockets, *counters);
+  if (!network)
+    return godwit::fail(network);
+  return std::make_unique<threaded_link>(
+    std::move(options), std::move(*network), std::move(upper), std::move(counters));
+}
+
+} // namespace godwit::link

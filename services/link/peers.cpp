@@ -1,0 +1,444 @@
+#include "services/link/peers.hpp"
+
+#include "messages/check.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace godwit::link {
+
+namespace {
+
+/// Greetings and beats that may wait for a connection.
+constexpr std::size_t most_control = 8;
+
+template <class Letter>
+parcel control(frame_kind kind, std::uint64_t session, const Letter& body, end_cause cause = end_cause::none,
+  std::uint8_t code = 0) {
+  frame_header header;
+  header.kind = kind;
+  header.session = session;
+  header.cause = cause;
+  header.code = code;
+  return {encode(header, body.bytes()), {}};
+}
+
+parcel bye(std::uint64_t session, end_cause cause) {
+  frame_header header;
+  header.kind = frame_kind::bye;
+  header.session = session;
+  header.cause = cause;
+  return {encode(header), {}};
+}
+
+} // namespace
+
+peers::peers(hello self, peer_options pace, transport& network, peer_observer& observer,
+  link_counters& counters, std::uint64_t seed)
+  : self_(std::move(self)), pace_(pace), network_(network), observer_(observer), counters_(counters),
+    random_(seed), last_session_(self_.incarnation << 20U) {
+  GODWIT_CHECK(self_.incarnation != 0);
+}
+
+std::uint64_t peers::random() {
+  // SplitMix64 (Steele, Lea, Flood 2014).
+  random_ += 0x9e3779b97f4a7c15;
+  auto z = random_;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31U);
+}
+
+moment peers::pause(unsigned failures) {
+  auto pause = pace_.first_pause;
+  for (unsigned i = 1; i < failures && pause < pace_.last_pause; ++i)
+    pause *= 2;
+  pause = std::min(pause, pace_.last_pause);
+  return pause / 2
+         + moment(static_cast<moment::rep>(random() % static_cast<std::uint64_t>(pause.count() / 2 + 1)));
+}
+
+void peers::add(peer_record record, moment now) {
+  const auto found = all_.find(record.name.value);
+  if (found != all_.end()) {
+    auto& one = *found->second;
+    const bool same = one.record.key == record.key && one.record.letters == record.letters
+                      && one.record.bulk == record.bulk && one.record.events == record.events;
+    one.record = std::move(record);
+    if (!same)
+      lose(one, end_cause::peer_lost, "it has moved", now);
+    return;
+  }
+  const auto name = record.name.value;
+  auto& one = *all_.emplace(name, std::make_unique<peer>(std::move(record), pace_)).first->second;
+  one.mine = ++last_session_;
+  one.next_dial = now;
+  due_ = now;
+}
+
+bool peers::remove(const node_name& name, end_cause cause, moment now) {
+  const auto found = all_.find(name.value);
+  if (found == all_.end())
+    return false;
+  auto& one = *found->second;
+  say_bye(one, cause);
+  lose(one, cause, "it was taken off the list", now);
+  all_.erase(name.value);
+  return true;
+}
+
+peer* peers::find(std::string_view name) {
+  const auto found = all_.find(name);
+  return found == all_.end() ? nullptr : found->second.get();
+}
+
+peer* peers::find_channel(channel_id channel) {
+  for (auto& [name, one] : all_)
+    if (one->letters == channel || one->bulk == channel || one->events == channel)
+      return one.get();
+  return nullptr;
+}
+
+// --- greetings ---
+
+void peers::dial(peer& one, moment now) {
+  hang_up(one);
+  one.state = peer_state::dialing;
+  one.welcomed = false;
+  one.greet_until = now + pace_.handshake;
+  one.letters = network_.dial(lane::letters, one.record);
+  greet(one);
+  flush(one, now);
+  due_ = std::min(due_, due_of(one));
+}
+
+void peers::greet(peer& one) {
+  auto said = self_;
+  said.session = one.mine;
+  said.seen = one.theirs;
+  one.control.clear();
+  one.control.push_back(control(frame_kind::hello, one.mine, to_letter(said)));
+}
+
+void peers::refuse(const return_path& path, peer* one, errc code, std::string why) {
+  link_counters::add(counters_.refused);
+  if (one != nullptr)
+    one->refusal = why;
+  const error reason{code, std::move(why), {}, {}};
+  network_.answer(path,
+    control(frame_kind::refused, 0, to_letter(reason), end_cause::none, static_cast<std::uint8_t>(code)));
+}
+
+void peers::on_hello(std::string_view who, const return_path& path, const hello& said, moment now) {
+  if (closed_)
+    return refuse(path, nullptr, errc::draining, self_.node.value + " is stopping");
+  if (who != said.node.value)
+    return refuse(path, nullptr, errc::permission,
+      "the key of the node " + std::string(who) + " was used by one that calls itself " + said.node.value);
+  if (said.node == self_.node)
+    return refuse(path, nullptr, errc::conflict, "two nodes are called " + said.node.value);
+  auto* const known = find(who);
+  if (known == nullptr)
+    return refuse(
+      path, nullptr, errc::not_found, self_.node.value + " does not know a node " + said.node.value);
+  auto& one = *known;
+  if (const auto why = incompatibility(self_, said)) {
+    refuse(path, &one, errc::unsupported, *why);
+    if (one.state == peer_state::up)
+      lose(one, end_cause::peer_lost, *why, now);
+    return;
+  }
+  if (said.incarnation < one.incarnation)
+    return refuse(path, nullptr, errc::conflict,
+      "a later start of the node " + said.node.value + " is known: another node may have the same name");
+  if (said.session < one.theirs) {
+    link_counters::add(counters_.stale);
+    return;
+  }
+
+  one.refusal.clear();
+  if (said.session != one.theirs) {
+    // A conversation that it has begun anew ends the one before; ours too, unless it knows of ours already.
+    const bool again = one.theirs != 0;
+    if (again && said.seen != one.mine) {
+      lose(one, end_cause::peer_lost, "it has begun anew", now);
+      one.next_dial = now;
+    } else if (again) {
+      one.letters_out.clear();
+      one.bulk_out.clear();
+      one.state = peer_state::dialing;
+      one.greet_until = now + pace_.handshake;
+      observer_.peer_down(one, end_cause::peer_lost, "it has begun anew");
+    } else if (said.seen != one.mine && one.welcomed) {
+      one.next_dial = now;
+      hang_up(one); // it does not know that it has welcomed us: another start of it did
+      one.state = peer_state::away;
+    }
+    one.theirs = said.session;
+    one.incarnation = said.incarnation;
+    one.echo = 0;
+  }
+  one.heard = now;
+  one.echoed = now;
+  one.back = path;
+  auto answer = self_;
+  answer.session = one.mine;
+  answer.seen = said.session;
+  network_.answer(path, control(frame_kind::welcome, one.mine, to_letter(answer)));
+  if (one.state == peer_state::away)
+    one.next_dial = now; // it is there: no need to wait
+  due_ = now;
+  come_up(one, now);
+}
+
+void peers::on_welcome(peer& one, const hello& said, moment now) {
+  if (said.node != one.record.name || said.seen != one.mine || one.welcomed
+      || one.state != peer_state::dialing || (one.theirs != 0 && said.session < one.theirs)) {
+    link_counters::add(counters_.stale);
+    return;
+  }
+  if (const auto why = incompatibility(self_, said))
+    return on_refused(one, {errc::unsupported, *why, {}, {}}, now);
+  if (said.session > one.theirs)
+    one.theirs = 0; // its greeting of this conversation is on its way
+  one.welcomed = true;
+  one.heard = now;
+  one.echoed = now;
+  one.next_beat = now + pace_.beat;
+  due_ = std::min(due_, one.next_beat);
+  come_up(one, now);
+}
+
+void peers::on_refused(peer& one, const error& why, moment now) {
+  one.refusal = why.message;
+  one.failures = std::max(one.failures, 8U); // it will not change its mind soon
+  lose(one, end_cause::peer_lost, why.message, now);
+}
+
+void peers::come_up(peer& one, moment now) {
+  if (!one.welcomed || one.theirs == 0 || one.state == peer_state::up)
+    return;
+  one.state = peer_state::up;
+  one.failures = 0;
+  one.refusal.clear();
+  one.letters_moved = now;
+  one.bulk_moved = now;
+  if (!one.record.events.empty() && one.events == 0)
+    one.events = network_.dial(lane::events, one.record);
+  if (!one.bulk_out.empty() && one.bulk == 0)
+    one.bulk = network_.dial(lane::bulk, one.record);
+  due_ = now;
+  observer_.peer_up(one);
+  flush(one, now);
+}
+
+// --- ends ---
+
+void peers::hang_up(peer& one) {
+  for (auto* channel : {&one.letters, &one.bulk, &one.events})
+    if (*channel != 0)
+      network_.hang_up(std::exchange(*channel, 0));
+  one.control.clear();
+  one.welcomed = false;
+}
+
+void peers::lose(peer& one, end_cause cause, const std::string& why, moment now) {
+  if (one.state == peer_state::up)
+    link_counters::add(counters_.peers_lost);
+  hang_up(one);
+  one.state = peer_state::away;
+  one.theirs = 0;
+  one.mine = ++last_session_;
+  one.letters_out.clear();
+  one.bulk_out.clear();
+  ++one.failures;
+  one.next_dial = now + pause(one.failures);
+  one.beats = 0;
+  one.echoed_beat = 0;
+  due_ = std::min(due_, one.next_dial);
+  observer_.peer_down(one, cause, why);
+}
+
+void peers::say_bye(peer& one, end_cause cause) {
+  // On the peer's own connection: ours may be the one that is stuck.
+  if (one.theirs != 0)
+    network_.answer(one.back, bye(one.mine, cause));
+}
+
+void peers::on_bye(peer& one, end_cause cause, moment now) {
+  lose(one, cause == end_cause::none ? end_cause::peer_lost : cause,
+    "it said goodbye: " + std::string(to_string(cause)), now);
+}
+
+void peers::close(end_cause cause, moment now) {
+  closed_ = true;
+  for (auto& [name, one] : all_) {
+    say_bye(*one, cause);
+    lose(*one, cause, "this node stops", now);
+  }
+  due_ = never;
+}
+
+// --- beats ---
+
+void peers::beat(peer& one, moment now) {
+  one.next_beat = now + pace_.beat;
+  if (one.control.size() >= most_control)
+    return;
+  ++one.beats;
+  one.beat_times[one.beats % one.beat_times.size()] = now;
+  one.control.push_back(
+    control(frame_kind::beat, one.mine, letter<schema::Beat>::make([&](schema::Beat::Builder b) {
+      b.setCount(one.beats);
+      b.setEcho(one.echo);
+      b.setEchoAgeMicros(one.echo == 0 ? 0 : static_cast<std::uint64_t>((now - one.echo_at).count()));
+    })));
+}
+
+void peers::on_beat(peer& one, const letter<schema::Beat>& beat, moment now) {
+  const auto said = beat.read();
+  one.echo = said.getCount();
+  one.echo_at = now;
+  const auto echo = said.getEcho();
+  if (echo <= one.echoed_beat || echo > one.beats)
+    return;
+  one.echoed_beat = echo;
+  one.echoed = now;
+  if (one.beats - echo < one.beat_times.size()) {
+    const auto age =
+      moment(static_cast<moment::rep>(std::min<std::uint64_t>(said.getEchoAgeMicros(), 60'000'000)));
+    one.round_trip = std::max(moment(0), now - one.beat_times[echo % one.beat_times.size()] - age);
+  }
+}
+
+void peers::check(peer& one, moment now) {
+  if (one.state == peer_state::away) {
+    if (now >= one.next_dial)
+      dial(one, now);
+    return;
+  }
+  if (one.state == peer_state::dialing && now >= one.greet_until)
+    return lose(one, end_cause::peer_lost, "it could not be reached", now);
+  if (one.state == peer_state::up) {
+    if (now - one.heard >= pace_.silence())
+      return lose(one, end_cause::peer_lost, "it is silent", now);
+    if (now - one.echoed >= pace_.silence() + pace_.beat)
+      return lose(one, end_cause::peer_lost, "it does not hear this node", now);
+    const bool slow = (!one.letters_out.empty() && now - one.letters_moved >= pace_.slow)
+                      || (!one.bulk_out.empty() && now - one.bulk_moved >= pace_.slow);
+    if (slow) {
+      link_counters::add(counters_.overflows);
+      say_bye(one, end_cause::overloaded);
+      return lose(one, end_cause::overloaded, "it takes nothing any more", now);
+    }
+  }
+  if (one.welcomed && now >= one.next_beat)
+    beat(one, now);
+  flush(one, now);
+}
+
+moment peers::due_of(const peer& one) const {
+  switch (one.state) {
+  case peer_state::away:
+    return one.next_dial;
+  case peer_state::dialing:
+    return one.welcomed ? std::min(one.greet_until, one.next_beat) : one.greet_until;
+  case peer_state::up: {
+    auto first =
+      std::min({one.heard + pace_.silence(), one.echoed + pace_.silence() + pace_.beat, one.next_beat});
+    if (!one.letters_out.empty())
+      first = std::min(first, one.letters_moved + pace_.slow);
+    if (!one.bulk_out.empty())
+      first = std::min(first, one.bulk_moved + pace_.slow);
+    return first;
+  }
+  }
+  return never;
+}
+
+void peers::tick(moment now) {
+  if (closed_ || now < due_)
+    return;
+  const auto late = now - due_;
+  if (late >= pace_.silence()) {
+    // We were stopped. The others suspect us by now; whatever they said since is of conversations that are
+    // over.
+    ++self_.incarnation;
+    last_session_ = std::max(last_session_, self_.incarnation << 20U);
+    for (auto& [name, one] : all_) {
+      lose(*one, end_cause::peer_lost, "this node was stopped for a while", now);
+      one->failures = std::min(one->failures, 1U);
+      one->next_dial = now;
+    }
+  } else if (late >= pace_.beat) {
+    // Late ourselves: what the others said meanwhile is still to be read.
+    for (auto& [name, one] : all_) {
+      one->heard += late;
+      one->echoed += late;
+    }
+  }
+  for (auto& [name, one] : all_)
+    check(*one, now);
+  due_ = never;
+  for (const auto& [name, one] : all_)
+    due_ = std::min(due_, due_of(*one));
+}
+
+// --- letters ---
+
+result<void> peers::post(peer& one, lane which, queued what, moment now) {
+  if (closed_ || !one.takes_letters())
+    return fail(errc::unavailable, "the node " + one.record.name.value + " cannot be reached"
+                                     + (one.refusal.empty() ? "" : ": " + one.refusal));
+  auto& out = which == lane::bulk ? one.bulk_out : one.letters_out;
+  auto& moved = which == lane::bulk ? one.bulk_moved : one.letters_moved;
+  if (out.empty()) {
+    moved = now;
+    due_ = std::min(due_, now + pace_.slow);
+  }
+  if (!out.push(std::move(what))) {
+    link_counters::add(counters_.overflows);
+    return fail(errc::overloaded, "too much waits for the node " + one.record.name.value);
+  }
+  if (which == lane::bulk && one.bulk == 0 && one.state == peer_state::up)
+    one.bulk = network_.dial(lane::bulk, one.record);
+  return {};
+}
+
+void peers::send_lane(peer& one, channel_id channel, outbox& out, moment& moved, moment now) {
+  while (!out.empty()) {
+    auto& first = out.front();
+    const auto bytes = first.what.bytes();
+    if (first.deadline <= now) {
+      link_counters::add(counters_.expired);
+      out.pop(bytes);
+      continue;
+    }
+    set_session(first.what.head, one.mine);
+    if (first.deadline != never)
+      set_deadline(first.what.head, static_cast<std::uint64_t>((first.deadline - now).count()));
+    if (!network_.send(channel, first.what))
+      return;
+    link_counters::add(counters_.letters_sent);
+    link_counters::add(counters_.bytes_sent, bytes);
+    out.pop(bytes);
+    moved = now;
+  }
+}
+
+bool peers::flush(peer& one, moment now) {
+  if (one.letters == 0)
+    return false;
+  std::size_t sent = 0;
+  while (sent < one.control.size() && network_.send(one.letters, one.control[sent]))
+    ++sent;
+  one.control.erase(one.control.begin(), one.control.begin() + static_cast<std::ptrdiff_t>(sent));
+  if (one.state != peer_state::up || !one.control.empty())
+    return !one.control.empty();
+  send_lane(one, one.letters, one.letters_out, one.letters_moved, now);
+  if (one.bulk != 0)
+    send_lane(one, one.bulk, one.bulk_out, one.bulk_moved, now);
+  return !one.letters_out.empty() || !one.bulk_out.empty();
+}
+
+} // namespace godwit::link

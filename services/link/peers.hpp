@@ -1,0 +1,163 @@
+#pragma once
+
+#include "services/link/counters.hpp"
+#include "services/link/hello.hpp"
+#include "services/link/outbox.hpp"
+#include "services/link/transport.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace godwit::link {
+
+/// The pace of membership. A node that is gone is out of use after `beat * misses + grace` at most.
+struct peer_options {
+  moment beat{500'000};
+  unsigned misses = 3;
+  moment grace{250'000};       ///< for a beat that is only late
+  moment handshake{3'000'000}; ///< from dialling until both sides have greeted
+  moment first_pause{100'000}; ///< before dialling again; doubles up to last_pause, each by 50 to 100 % of it
+  moment last_pause{5'000'000};
+  moment slow{5'000'000}; ///< a peer that takes nothing for so long while letters wait loses its place
+  outbox_limits letters;
+  outbox_limits bulk{.parcels = 1024, .bytes = std::size_t{256} << 20};
+
+  /// Silence after which a peer is suspected.
+  moment silence() const { return beat * misses + grace; }
+};
+
+enum class peer_state : std::uint8_t {
+  away,    ///< waits before it dials again
+  dialing, ///< connects, or waits for the greetings of both sides
+  up,
+};
+
+/// Another node as this one sees it.
+struct peer {
+  peer_record record;
+  peer_state state = peer_state::away;
+
+  // This way out: what we say to it.
+  channel_id letters = 0;
+  channel_id bulk = 0;
+  channel_id events = 0;
+  std::uint64_t mine = 0; ///< our number of the conversation
+  bool welcomed = false;
+  moment greet_until{0};
+  std::vector<parcel> control; ///< greetings and beats, ahead of letters; few
+  outbox letters_out;
+  outbox bulk_out;
+  moment letters_moved{0}; ///< when the lane last took something, or had nothing to take
+  moment bulk_moved{0};
+
+  // That way in: what it says to us.
+  std::uint64_t theirs = 0; ///< its number of the conversation; 0: it has not greeted
+  std::uint64_t incarnation = 0;
+  return_path back;
+
+  // Liveness.
+  moment heard{0};
+  moment echoed{0}; ///< when it last said that it hears us
+  moment next_beat{0};
+  std::uint64_t beats = 0;
+  std::array<moment, 8> beat_times{};
+  std::uint64_t echo = 0;        ///< the last of its beats
+  moment echo_at{0};             ///< when that came
+  std::uint64_t echoed_beat = 0; ///< the last of ours that it has named
+  moment round_trip{0};
+
+  // Back-off.
+  unsigned failures = 0;
+  moment next_dial{0};
+  std::string refusal; ///< why it, or we, refused the last greeting
+
+  peer(peer_record who, const peer_options& pace)
+    : record(std::move(who)), letters_out(pace.letters), bulk_out(pace.bulk) {}
+
+  /// Before the first failure letters wait for the connection; later they fail at once.
+  bool takes_letters() const { return state == peer_state::up || failures == 0; }
+};
+
+/// Learns what becomes of peers, on the link's thread. `one` is valid during the call.
+class peer_observer {
+ public:
+  virtual ~peer_observer() = default;
+  virtual void peer_up(peer& one) = 0;
+  /// Its conversation is over, or it could not be reached: whatever waits for it fails now.
+  virtual void peer_down(peer& one, end_cause cause, const std::string& why) = 0;
+};
+
+/// Who is there: greetings, beats, suspicion, dialling again. Pure: it knows time as an argument and the
+/// network as an interface. Each pair of nodes has one connection in each direction; what a node says to
+/// another always takes its own, so its order holds.
+class peers {
+ public:
+  /// @param self `session` and `seen` are not used
+  /// @param seed of the jitter
+  peers(hello self, peer_options pace, transport& network, peer_observer& observer, link_counters& counters,
+    std::uint64_t seed);
+
+  /// Knows a node from now on, and dials it; or changes where it is.
+  void add(peer_record record, moment now);
+  /// Says goodbye to it. @returns whether it was known
+  bool remove(const node_name& name, end_cause cause, moment now);
+  peer* find(std::string_view name);
+  peer* find_channel(channel_id channel);
+  const std::map<std::string, std::unique_ptr<peer>, std::less<>>& all() const { return all_; }
+  const hello& self() const { return self_; }
+
+  /// A hello came. @param who sent it, as its key says, or as it calls itself on plain sockets
+  void on_hello(std::string_view who, const return_path& path, const hello& said, moment now);
+  void on_welcome(peer& one, const hello& said, moment now);
+  void on_refused(peer& one, const error& why, moment now);
+  void on_beat(peer& one, const letter<schema::Beat>& beat, moment now);
+  void on_bye(peer& one, end_cause cause, moment now);
+
+  /// Queues a message for a peer. Bulk lanes are dialled when they are first needed.
+  /// @returns `unavailable`, or `overloaded` when too much waits already
+  result<void> post(peer& one, lane which, queued what, moment now);
+  /// Sends what can be sent now. @returns whether something still waits for the network
+  bool flush(peer& one, moment now);
+
+  /// Does what is due. When this thread was stopped for longer than others wait for it, they have given this
+  /// node up: it takes a new incarnation and begins again.
+  void tick(moment now);
+  /// When tick() has something to do.
+  moment due() const { return due_; }
+
+  /// Says goodbye to everybody.
+  void close(end_cause cause, moment now);
+
+ private:
+  void dial(peer& one, moment now);
+  void greet(peer& one);
+  void refuse(const return_path& path, peer* one, errc code, std::string why);
+  void come_up(peer& one, moment now);
+  void lose(peer& one, end_cause cause, const std::string& why, moment now);
+  void hang_up(peer& one);
+  void say_bye(peer& one, end_cause cause);
+  void beat(peer& one, moment now);
+  void check(peer& one, moment now);
+  moment due_of(const peer& one) const;
+  moment pause(unsigned failures);
+  void send_lane(peer& one, channel_id channel, outbox& out, moment& moved, moment now);
+  std::uint64_t random();
+
+  hello self_;
+  peer_options pace_;
+  transport& network_;
+  peer_observer& observer_;
+  link_counters& counters_;
+  std::uint64_t random_;
+  std::uint64_t last_session_;
+  std::map<std::string, std::unique_ptr<peer>, std::less<>> all_;
+  moment due_ = never;
+  bool closed_ = false;
+};
+
+} // namespace godwit::link
