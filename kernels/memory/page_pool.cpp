@@ -2,10 +2,12 @@
 
 #include "messages/check.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sys/mman.h>
@@ -43,9 +45,9 @@ class reservation {
 };
 
 /// References are counted by block; a page that is held more or less often than its block has a difference.
-/// So whole blocks, the common case, cost one operation, and single pages can still come and go. Only whole
-/// blocks are handed out: one is free again when its last page is. The last one freed goes out first, since
-/// its memory is resident and warm.
+/// So whole blocks, the common case, cost one operation, and single pages can still come and go. A block is
+/// free again when its last page is; until then its free pages go out one by one. The last one freed goes out
+/// first, since its memory is resident and warm.
 class mapped_pool final : public page_pool {
  public:
   mapped_pool(const kv_shape& shape, std::uint32_t blocks)
@@ -71,13 +73,20 @@ class mapped_pool final : public page_pool {
     return used_pages_;
   }
 
+  std::uint64_t loose_pages() const override {
+    const std::lock_guard lock(mutex_);
+    return (blocks_.size() - free_.size()) * shape_.pages_per_block() - used_pages_;
+  }
+
   result<block_id> allocate_block() override {
     const std::lock_guard lock(mutex_);
     if (free_.empty())
       return fail(errc::resource_exhausted, "no free KV block: end sequences or give the pool more memory");
     const auto block = free_.back();
     free_.pop_back();
-    blocks_[block] = {.references = 1, .uneven = 0, .held = shape_.pages_per_block()};
+    // All else is as a free block has it.
+    blocks_[block].references = 1;
+    blocks_[block].held = shape_.pages_per_block();
     used_pages_ += shape_.pages_per_block();
     return block;
   }
@@ -115,20 +124,51 @@ class mapped_pool final : public page_pool {
     return true;
   }
 
-  void retain_page(page_id page) override {
+  result<page_id> allocate_page() override {
     const std::lock_guard lock(mutex_);
-    const auto references = count(state_of(block_of(page)), page);
-    GODWIT_CHECK(references > 0 && references < most_references);
-    change(page, 1);
+    if (partial_.empty() && free_.empty())
+      return fail(errc::resource_exhausted, "no free KV page: end sequences or give the pool more memory");
+    if (partial_.empty()) {
+      note_partial(free_.back());
+      free_.pop_back();
+    }
+    const auto block = partial_.back();
+    auto& state = blocks_[block];
+    auto page = first_page(block) + state.search;
+    while (count(state, page) != 0)
+      ++page;
+    change(static_cast<page_id>(page), 1);
+    state.search = static_cast<std::uint32_t>(page - first_page(block)) + 1;
+    ++state.held;
+    ++used_pages_;
+    if (state.held == shape_.pages_per_block())
+      forget_partial(block);
+    return static_cast<page_id>(page);
   }
 
-  void release_page(page_id page) override {
+  void retain_pages(std::span<const page_id> pages) override {
     const std::lock_guard lock(mutex_);
-    const auto block = block_of(page);
-    GODWIT_CHECK(count(state_of(block), page) > 0);
-    change(page, -1);
-    if (count(state_of(block), page) == 0)
+    for (const auto page : pages) {
+      const auto references = count(state_of(block_of(page)), page);
+      GODWIT_CHECK(references > 0 && references < most_references);
+      change(page, 1);
+    }
+  }
+
+  std::uint32_t release_pages(std::span<const page_id> pages) override {
+    const std::lock_guard lock(mutex_);
+    const auto before = used_pages_;
+    for (const auto page : pages) {
+      const auto block = block_of(page);
+      auto& state = state_of(block);
+      GODWIT_CHECK(count(state, page) > 0);
+      change(page, -1);
+      if (count(state, page) != 0)
+        continue;
+      state.search = std::min(state.search, static_cast<std::uint32_t>(page - first_page(block)));
       forget_pages(block, 1);
+    }
+    return static_cast<std::uint32_t>(before - used_pages_);
   }
 
   std::uint32_t references(page_id page) const override {
@@ -141,10 +181,14 @@ class mapped_pool final : public page_pool {
   kv_element* base() override { return start(); }
 
  private:
+  static constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+
   struct block_state {
-    std::uint32_t references = 0; ///< to the block as a whole
-    std::uint32_t uneven = 0;     ///< pages with a difference
-    std::uint32_t held = 0;       ///< pages that somebody holds
+    std::uint32_t references = 0;    ///< to the block as a whole
+    std::uint32_t uneven = 0;        ///< pages with a difference
+    std::uint32_t held = 0;          ///< pages that somebody holds
+    std::uint32_t search = 0;        ///< every page before this one is held, if some are free
+    std::uint32_t partial = nowhere; ///< its place among the blocks of which some pages are free
   };
 
   // Half of the range, so that a count with its difference never overflows.
@@ -189,6 +233,7 @@ class mapped_pool final : public page_pool {
     std::uint32_t freed = 0;
     for (auto page = first_page(block); page < first_page(block + 1); ++page)
       freed += count(state, page) == 0 ? 1U : 0U;
+    state.search = 0;
     forget_pages(block, freed);
   }
 
@@ -200,13 +245,33 @@ class mapped_pool final : public page_pool {
     state.uneven += difference != 0 ? 1U : 0U;
   }
 
+  void note_partial(block_id block) {
+    blocks_[block].partial = static_cast<std::uint32_t>(partial_.size());
+    partial_.push_back(block);
+  }
+
+  void forget_partial(block_id block) {
+    const auto place = std::exchange(blocks_[block].partial, nowhere);
+    const auto last = partial_.back();
+    partial_.pop_back();
+    if (last == block)
+      return;
+    partial_[place] = last;
+    blocks_[last].partial = place;
+  }
+
   /// Notes that `pages` pages of the block have no reference any more.
   void forget_pages(block_id block, std::uint32_t pages) {
     auto& state = blocks_[block];
     used_pages_ -= pages;
     state.held -= pages;
-    if (state.held > 0)
+    if (state.held > 0) {
+      if (pages > 0 && state.partial == nowhere)
+        note_partial(block);
       return;
+    }
+    if (state.partial != nowhere)
+      forget_partial(block);
     if (state.uneven > 0)
       for (auto page = first_page(block); page < first_page(std::size_t{block} + 1); ++page)
         differences_[page] = 0;
@@ -221,6 +286,7 @@ class mapped_pool final : public page_pool {
   std::vector<block_state> blocks_;
   std::vector<std::int32_t> differences_; // [page]: its references minus its block's
   std::vector<block_id> free_;
+  std::vector<block_id> partial_; ///< with pages that are held and pages that are free
   std::uint64_t used_pages_ = 0;
 };
 

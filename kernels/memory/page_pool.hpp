@@ -23,9 +23,11 @@ class page_pool {
 
   virtual const kv_shape& shape() const = 0;
   virtual std::uint32_t capacity_blocks() const = 0;
-  /// Blocks of which every page is free.
+  /// Blocks of which every page is free. Pages of others may be free too, for allocate_page().
   virtual std::uint32_t free_blocks() const = 0;
   virtual std::uint64_t used_pages() const = 0;
+  /// Free pages of blocks of which others are held: single pages can have them, whole blocks cannot.
+  virtual std::uint64_t loose_pages() const = 0;
 
   /// A block with one reference on each of its pages; contents are undefined. @returns `resource_exhausted`
   virtual result<block_id> allocate_block() = 0;
@@ -37,8 +39,14 @@ class page_pool {
   /// True if nobody else holds any page of the block, so that it may be written in place.
   virtual bool exclusive(block_id block) const = 0;
 
-  virtual void retain_page(page_id page) = 0;
-  virtual void release_page(page_id page) = 0;
+  /// A page with one reference, of a block of which others have pages already if there is such. It may be of
+  /// any layer and head. @returns `resource_exhausted`
+  virtual result<page_id> allocate_page() = 0;
+  virtual void retain_pages(std::span<const page_id> pages) = 0;
+  /// @returns how many of them nobody holds any more
+  virtual std::uint32_t release_pages(std::span<const page_id> pages) = 0;
+  void retain_page(page_id page) { retain_pages({&page, 1}); }
+  bool release_page(page_id page) { return release_pages({&page, 1}) == 1; }
   virtual std::uint32_t references(page_id page) const = 0;
 
   /// The page of a layer and KV head in a block.

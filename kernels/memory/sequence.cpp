@@ -11,26 +11,27 @@ namespace godwit {
 sequence::sequence(page_pool& pool) : pool_(&pool), pages_(pool.shape().pages_per_block()) {}
 
 sequence::~sequence() {
-  shrink(0);
+  release_all();
 }
 
 sequence::sequence(sequence&& other) noexcept
   : pool_(other.pool_), length_(std::exchange(other.length_, 0)), blocks_(std::exchange(other.blocks_, {})),
-    pages_(std::exchange(other.pages_, {})) {}
+    pages_(std::exchange(other.pages_, {})), positions_(std::exchange(other.positions_, {})) {}
 
 sequence& sequence::operator=(sequence&& other) noexcept {
   if (this != &other) {
-    shrink(0);
+    release_all();
     pool_ = other.pool_;
     length_ = std::exchange(other.length_, 0);
     blocks_ = std::exchange(other.blocks_, {});
     pages_ = std::exchange(other.pages_, {});
+    positions_ = std::exchange(other.positions_, {});
   }
   return *this;
 }
 
 void sequence::adopt(std::span<const block_id> blocks) {
-  GODWIT_CHECK(blocks_.empty() && length_ == 0);
+  GODWIT_CHECK(blocks_.empty() && length_ == 0 && !ragged());
   GODWIT_CHECK(blocks.size() <= std::numeric_limits<position_t>::max() / page_tokens);
   for (const auto block : blocks)
     append(block);
@@ -44,6 +45,8 @@ bool sequence::shares_tail() const {
 std::uint32_t sequence::blocks_needed(std::uint32_t tokens) const {
   if (tokens == 0)
     return 0;
+  if (ragged())
+    return ragged_blocks_needed(tokens);
   return static_cast<std::uint32_t>(blocks_missing(tokens) + (shares_tail() ? 1 : 0));
 }
 
@@ -56,6 +59,8 @@ result<void> sequence::reserve(std::uint32_t tokens) {
   GODWIT_CHECK(tokens <= std::numeric_limits<position_t>::max() - length_);
   if (tokens == 0)
     return {};
+  if (ragged())
+    return reserve_ragged(tokens);
   // Asked once: another owner may let go at any time.
   const bool copies = shares_tail();
   const auto needed = blocks_missing(tokens) + (copies ? 1 : 0);
@@ -81,18 +86,26 @@ result<void> sequence::reserve(std::uint32_t tokens) {
 }
 
 void sequence::advance(std::uint32_t tokens) {
+  if (ragged())
+    return advance_ragged(tokens);
   GODWIT_CHECK(tokens <= blocks_.size() * page_tokens - length_);
   length_ += tokens;
 }
 
 void sequence::truncate(position_t length) {
   GODWIT_CHECK(length <= length_);
+  if (ragged())
+    return truncate_ragged(length);
   length_ = length;
   shrink(blocks_for(length));
 }
 
 sequence sequence::fork() const {
   sequence twin(*pool_);
+  if (ragged()) {
+    fork_ragged(twin);
+    return twin;
+  }
   const auto shared = blocks();
   pool_->retain_blocks(shared);
   twin.blocks_.assign(shared.begin(), shared.end());
@@ -104,13 +117,34 @@ sequence sequence::fork() const {
 }
 
 std::span<const page_id> sequence::pages(std::uint32_t layer, std::uint32_t head) const {
+  return pages_[list_of(layer, head)];
+}
+
+std::size_t sequence::list_of(std::uint32_t layer, std::uint32_t head) const {
   const auto& shape = pool_->shape();
   GODWIT_CHECK(layer < shape.layers && head < shape.kv_heads);
-  return pages_[std::size_t{layer} * shape.kv_heads + head];
+  return std::size_t{layer} * shape.kv_heads + head;
 }
 
 std::uint32_t sequence::kept(std::uint32_t layer, std::uint32_t head) const {
+  if (ragged())
+    return static_cast<std::uint32_t>(positions_[list_of(layer, head)].size());
   return std::min(length_, static_cast<std::uint32_t>(pages(layer, head).size() * page_tokens));
+}
+
+std::uint32_t sequence::slot_from(std::uint32_t layer, std::uint32_t head, position_t position) const {
+  return ragged() ? ragged_slot_from(list_of(layer, head), position) : position;
+}
+
+bool sequence::holds_pages() const {
+  return std::any_of(pages_.begin(), pages_.end(), [](const auto& list) { return !list.empty(); });
+}
+
+void sequence::release_all() {
+  if (ragged())
+    truncate_ragged(0);
+  else
+    shrink(0);
 }
 
 void sequence::append(block_id block) {

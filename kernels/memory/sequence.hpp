@@ -12,8 +12,9 @@
 namespace godwit {
 
 /// The KV of one sequence: a list of pages for each layer and KV head, shared with other sequences by
-/// reference count. Moves, but is not copied by accident: `fork` says what it does. Not thread-safe; the pool
-/// is.
+/// reference count. Each head may keep positions of its own: such a sequence is *ragged*, and holds single
+/// pages in place of blocks. Moves, but is not copied by accident: `fork` says what it does. Not thread-safe;
+/// the pool is.
 class sequence {
  public:
   explicit sequence(page_pool& pool);
@@ -44,12 +45,34 @@ class sequence {
   /// last block.
   sequence fork() const;
 
+  /// Keeps only some positions of one layer and KV head: moves them together within their pages and gives
+  /// back the pages that are not needed any more. Unless that is all of them, the sequence is ragged from now
+  /// on, and what was reserved is given back; its next position stays the same. Changes nothing if it fails.
+  /// @param wanted ascending, each of them kept so far; may be empty
+  /// @returns pages that are free now; `invalid_argument` naming a position, or `resource_exhausted` if a
+  /// page that changes is shared and there is none to take its place
+  result<std::uint32_t> keep(std::uint32_t layer, std::uint32_t head, std::span<const position_t> wanted);
+  /// True if its heads may differ. It is an approximation then: no exact cache may know it.
+  bool ragged() const { return !positions_.empty(); }
+  /// True positions of what a ragged sequence keeps in that list, ascending.
+  std::span<const position_t> positions(std::uint32_t layer, std::uint32_t head) const;
+  /// How many positions before `position` that list keeps, those from length() on counted as if they were
+  /// written: where what stands at `position` or behind it begins. `position` itself unless it is ragged.
+  std::uint32_t slot_from(std::uint32_t layer, std::uint32_t head, position_t position) const;
+  /// Of the list that keeps most.
+  std::uint32_t most_kept() const;
+  /// False if it gives nothing back when it ends.
+  bool holds_pages() const;
+
   /// Pages of one layer and KV head in ascending order of positions, those reserved for the next ones too.
   std::span<const page_id> pages(std::uint32_t layer, std::uint32_t head) const;
   /// Positions kept in that list; all of its pages but the last are full.
   std::uint32_t kept(std::uint32_t layer, std::uint32_t head) const;
-  /// Full blocks and the last partial one, in order; what a cache stores and finds.
-  std::span<const block_id> blocks() const { return std::span(blocks_).first(blocks_for(length_)); }
+  /// Full blocks and the last partial one, in order; what a cache stores and finds. None of a ragged
+  /// sequence.
+  std::span<const block_id> blocks() const {
+    return std::span(blocks_).first(ragged() ? 0 : blocks_for(length_));
+  }
 
  private:
   /// Blocks that hold the first `length` positions.
@@ -64,11 +87,29 @@ class sequence {
   /// Releases the blocks from the index `count` on.
   void shrink(std::size_t count);
 
+  std::size_t list_of(std::uint32_t layer, std::uint32_t head) const;
+  void release_all();
+
+  // The same for a ragged sequence.
+  static constexpr page_id no_page = ~page_id{0};
+  result<std::vector<std::uint32_t>> slots_of(std::size_t list, std::span<const position_t> wanted) const;
+  result<std::vector<page_id>> replacements(std::size_t list, std::span<const std::uint32_t> slots) const;
+  void make_ragged();
+  std::uint32_t ragged_slot_from(std::size_t list, position_t position) const;
+  bool tail_is_shared(std::size_t list) const;
+  std::uint32_t ragged_blocks_needed(std::uint32_t tokens) const;
+  result<void> reserve_ragged(std::uint32_t tokens);
+  void advance_ragged(std::uint32_t tokens);
+  void truncate_ragged(position_t length);
+  void fork_ragged(sequence& twin) const;
+
   page_pool* pool_;
   position_t length_ = 0;
   std::vector<block_id> blocks_; ///< those reserved for the next positions too
   /// [layer * kv_heads + head][index of page]
   std::vector<std::vector<page_id>> pages_;
+  /// The same for what is kept of a ragged sequence; empty for all others.
+  std::vector<std::vector<position_t>> positions_;
 };
 
 } // namespace godwit

@@ -131,7 +131,8 @@ class op_set {
   /// out holds `[heads + 2 * kv_heads, head_dim]`: queries, keys, values. Adds biases, norms heads, turns
   /// queries and keys by their positions and appends keys and values to the pages of `layer`.
   virtual void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) = 0;
-  /// in = softmax(scores) · v over the positions that each row sees
+  /// in = softmax(scores) · v over the positions that each row sees, of those that its sequence has kept in
+  /// the head's list
   virtual void attend(worker& self, std::uint32_t layer) = 0;
   /// in = act(out[:width]) * out[width : 2 * width]
   virtual void gate(worker& self, std::uint32_t width, activation act) = 0;

@@ -40,13 +40,15 @@ void attention_plan::make(const step& what) {
   // Work counts in pairs of row and position; that of rows in one sequence is taken as equal.
   std::size_t work = 0;
   for (const auto& part : what.sequences) {
-    work += part.rows * (std::size_t{part.target->length()} + part.rows);
+    work += part.rows * (std::size_t{part.target->most_kept()} + part.rows);
   }
   const std::size_t largest = work * kv_heads_ / (std::size_t{threads_} * tasks_per_thread);
   std::size_t used = 0;
   for (std::uint32_t s = 0; s < what.sequences.size(); ++s) {
     const auto& part = what.sequences[s];
-    const auto positions = std::size_t{part.target->length()} + part.rows;
+    // Heads that keep less have nothing in the last segments.
+    const std::size_t kept = part.target->most_kept();
+    const auto positions = kept + part.rows;
     const auto segments = static_cast<std::uint32_t>((positions + segment_tokens - 1) / segment_tokens);
     const std::size_t wanted = std::size_t{part.rows} * heads_ * segments;
     const bool split = threads_ > 1 && part.rows * positions > largest && segments > 1
@@ -68,7 +70,7 @@ void attention_plan::make(const step& what) {
     for (std::uint32_t tile = 0; tile < tiles; ++tile) {
       const std::uint32_t first = tile * tile_rows();
       const std::uint32_t rows = std::min(tile_rows(), part.rows - first);
-      const std::size_t seen = part.target->length() + first + rows;
+      const std::size_t seen = kept + first + rows;
       for (std::uint32_t head = 0; head < kv_heads_; ++head) {
         tasks_.push_back({s, part.first_row + first, rows, head, 0, false, rows * seen});
       }

@@ -289,15 +289,19 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
   const kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
   const std::size_t kept = part.target->kept(layer, task.kv_head);
 
-  const std::size_t window = shape_.layers[layer].window;
-  const auto first_of = [&](std::size_t seen) { return window != 0 && seen > window ? seen - window : 0; };
+  const std::uint32_t window = shape_.layers[layer].window;
+  // By true positions: a sequence may not have kept all that the window spans.
+  const auto first_of = [&](position_t end) -> std::size_t {
+    return window != 0 && end > window ? part.target->slot_from(layer, task.kv_head, end - window) : 0;
+  };
   std::size_t visible = 0;
   for (std::size_t r = 0; r < task.rows; ++r) {
     const std::size_t row = task.first_row + r;
     visible = kept + (row - part.first_row) + 1;
+    const std::size_t first = first_of(step_.positions[row] + 1);
     for (std::size_t g = 0; g < group; ++g) {
       const std::size_t head = task.kv_head * group + g;
-      own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible, first_of(visible)};
+      own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible, first};
     }
   }
   const std::span<const attention_query> queries{own.queries.data(), task.rows * group};

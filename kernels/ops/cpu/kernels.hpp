@@ -24,7 +24,8 @@
 ///   cap        y = (1 - 2 / (1 + exp(min(x * (2 / cap), 88)))) * cap
 ///   rotate     y0 = fma(x0, cos, x1 * -sin), y1 = fma(x1, cos, x0 * sin)
 ///   scores     even and odd elements of the query in two chains of fma, ascending; (even + odd) * scale; cap
-///   attention  positions in segments of 128; in a segment m = max, p = exp(s - m), l = sum of p in 16 lanes,
+///   attention  kept positions in segments of 128; in a segment m = max, p = exp(s - m), l = sum of p in 16
+///   lanes,
 ///              o = fma(p, v, o), positions ascending; segments are merged in ascending order
 ///   exp        a polynomial, see simd/lanes-inl.hpp
 namespace godwit::ops::cpu {

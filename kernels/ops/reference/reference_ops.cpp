@@ -273,8 +273,11 @@ void reference_ops::attend_head(
   };
   const double* const q = &out_[row * (shape_.heads + 2 * kv_heads) * dim + head * dim];
 
-  const std::size_t window = shape_.layers[layer].window;
-  const std::size_t first = window != 0 && visible > window ? visible - window : 0;
+  const std::uint32_t window = shape_.layers[layer].window;
+  // By true positions: a sequence may not have kept all that the window spans.
+  const position_t end = step_.positions[row] + 1;
+  const std::size_t first =
+    window != 0 && end > window ? part.target->slot_from(layer, kv_head, end - window) : 0;
   const std::size_t first_page = first / page_tokens * page_tokens;
   for (std::size_t start = first_page; start < visible; start += page_tokens) {
     double sums[page_tokens];

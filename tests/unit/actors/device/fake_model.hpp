@@ -83,8 +83,9 @@ class fake_model final : public model {
 
  private:
   std::uint32_t* cell(sequence& kv, std::uint32_t layer, std::uint32_t head, position_t position) const {
-    const auto page = kv.pages(layer, head)[position / page_tokens];
-    return reinterpret_cast<std::uint32_t*>(kv.pool().data(page)) + position % page_tokens;
+    const auto slot = kv.slot_from(layer, head, position);
+    const auto page = kv.pages(layer, head)[slot / page_tokens];
+    return reinterpret_cast<std::uint32_t*>(kv.pool().data(page)) + slot % page_tokens;
   }
 
   void write(sequence& kv, position_t position, token_id token) const {
@@ -93,12 +94,14 @@ class fake_model final : public model {
         *cell(kv, layer, head, position) = token + 1000 * (layer * shape_.kv.kv_heads + head);
   }
 
-  /// The tokens as the pages tell them: any page that disagrees with the others spoils the token.
+  /// The tokens as the pages tell them: any page that disagrees with the others spoils the token. What no
+  /// head has kept is 0.
   std::vector<token_id> read_back(sequence& kv) const {
     std::vector<token_id> tokens(kv.length());
-    for (position_t p = 0; p < kv.length(); ++p)
-      for (std::uint32_t layer = 0; layer < shape_.kv.layers; ++layer)
-        for (std::uint32_t head = 0; head < shape_.kv.kv_heads; ++head) {
+    for (std::uint32_t layer = 0; layer < shape_.kv.layers; ++layer)
+      for (std::uint32_t head = 0; head < shape_.kv.kv_heads; ++head)
+        for (std::uint32_t slot = 0; slot < kv.kept(layer, head); ++slot) {
+          const position_t p = kv.ragged() ? kv.positions(layer, head)[slot] : slot;
           const auto told = *cell(kv, layer, head, p) - 1000 * (layer * shape_.kv.kv_heads + head);
           tokens[p] = layer + head == 0 ? told : tokens[p] * 31 * (tokens[p] != told) + told;
         }
