@@ -119,7 +119,7 @@ device_behaviour::behavior_type device(self_pointer self, std::shared_ptr<model>
   const device_options& options, std::shared_ptr<engine_counters> counters) {
   auto& state = self->state;
   state.device = std::make_unique<device_state>(
-    std::move(model), std::move(pool), hasher, options.limits, options.stall, counters);
+    std::move(model), std::move(pool), hasher, options.limits, options.stall, counters, options.recalled);
   state.counters = std::move(counters);
   state.cache = cache;
   if (options.same_thread)

@@ -14,6 +14,7 @@ namespace godwit {
 
 struct device_options {
   step_limits limits;
+  std::shared_ptr<recall_list> recalled = std::make_shared<recall_list>(); ///< prefill has it too
   std::chrono::milliseconds stall{2000}; ///< a paused stream may lose its pages to any other after so long
   bool same_thread = false;              ///< prefill and decode answer a step's result on the device's thread
 };

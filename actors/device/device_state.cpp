@@ -20,16 +20,22 @@ std::uint64_t nanoseconds(device_state::clock::duration time) {
 } // namespace
 
 device_state::device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, block_hasher hasher,
-  step_limits limits, clock::duration stall, std::shared_ptr<engine_counters> counters)
+  step_limits limits, clock::duration stall, std::shared_ptr<engine_counters> counters,
+  std::shared_ptr<recall_list> recalled)
   : model_(std::move(model)), pool_(std::move(pool)), hasher_(std::move(hasher)), limits_(limits),
-    pace_(limits.inter_token), stall_(stall), counters_(std::move(counters)) {
+    pace_(limits.inter_token), stall_(stall), counters_(std::move(counters)), recalled_(std::move(recalled)) {
   limits_.rows = std::min(limits_.rows, model_->max_rows());
   limits_.budget = std::min(limits_.budget, limits_.rows);
   counters_->free_blocks = pool_->free_blocks();
 }
 
 void device_state::submit(submission wishes) {
+  take_recalled();
   for (auto& opening : wishes.openings) {
+    if (recalled_keys_.contains(opening.key)) {
+      pool_->release_blocks(opening.cached);
+      continue;
+    }
     if (const auto old = residents_.find(opening.key); old != residents_.end())
       forget(old);
     resident fresh(*pool_);
@@ -50,13 +56,43 @@ void device_state::submit(submission wishes) {
 }
 
 void device_state::close(std::span<const sequence_key> keys) {
-  for (const auto key : keys)
-    if (const auto which = residents_.find(key); which != residents_.end()) {
-      remember_all(which->second);
-      forget(which);
-    }
+  take_recalled();
+  for (const auto key : keys) {
+    recalled_keys_.erase(key);
+    if (const auto which = residents_.find(key); which != residents_.end())
+      end(which);
+  }
   counters_->sequences = residents_.size();
   counters_->free_blocks = pool_->free_blocks();
+}
+
+void device_state::take_recalled() {
+  const auto keys = recalled_->take();
+  if (keys.empty())
+    return;
+  for (const auto key : keys) {
+    recalled_keys_.insert(key);
+    if (const auto which = residents_.find(key); which != residents_.end())
+      end(which);
+  }
+  counters_->sequences = residents_.size();
+  counters_->free_blocks = pool_->free_blocks();
+}
+
+void device_state::end(residents::iterator which) {
+  remember_all(which->second);
+  forget(which);
+}
+
+result<std::uint32_t> device_state::keep(
+  sequence_key key, std::uint32_t layer, std::uint32_t head, std::span<const position_t> positions) {
+  const auto which = residents_.find(key);
+  if (which == residents_.end())
+    return fail(errc::not_found, "there is no such sequence on the device");
+  const auto freed = which->second.kv.keep(layer, head, positions);
+  freed_ = freed_ || (freed && *freed > 0);
+  counters_->free_blocks = pool_->free_blocks();
+  return freed;
 }
 
 bool device_state::take_freed() {
@@ -72,6 +108,7 @@ void device_state::evicted(std::uint32_t blocks) {
 }
 
 device_state::action device_state::next(clock::time_point now) {
+  take_recalled();
   if (evicting_ || meeting_.waiting())
     return action::wait;
   if (meeting_.empty() && preempted_.empty()) {
@@ -137,7 +174,7 @@ device_state::residents::iterator device_state::victim_for(
   bool best_stalled = false;
   for (auto it = residents_.begin(); it != residents_.end(); ++it) {
     const auto& which = it->second;
-    if (it->first == starved.sequence || which.kv.blocks().empty())
+    if (it->first == starved.sequence || !which.kv.holds_pages())
       continue;
     const bool stalled = which.idle_since && now - *which.idle_since >= stall_;
     if (!stalled && !starved.order.before(which.order))
@@ -167,8 +204,11 @@ void device_state::advance(resident& which, std::size_t blocks) const {
       hasher_.next(which.last, std::span(which.tokens).subspan(which.inserted * page_tokens, page_tokens));
 }
 
-/// Hands the blocks that have become full to the cache.
+/// Hands the blocks that have become full to the cache. It may know nothing of a ragged sequence: whoever
+/// found its pages would take an approximation for what the model computes.
 void device_state::remember(resident& which) {
+  if (which.kv.ragged())
+    return;
   const std::size_t full = which.kv.length() / page_tokens;
   if (full <= which.inserted)
     return;
@@ -179,6 +219,8 @@ void device_state::remember(resident& which) {
 /// The same for all blocks of a sequence that goes: the cache may have kept another one's copy of some, and
 /// given it up since.
 void device_state::remember_all(const resident& which) {
+  if (which.kv.ragged())
+    return;
   if (const auto full = which.kv.length() / page_tokens; full > 0)
     insert(which, 0, full);
 }
@@ -197,7 +239,7 @@ void device_state::insert(const resident& which, std::size_t first, std::size_t 
 }
 
 void device_state::forget(residents::iterator which) {
-  freed_ = freed_ || !which->second.kv.blocks().empty();
+  freed_ = freed_ || which->second.kv.holds_pages();
   // Its blocks are free now, or only the cache holds them.
   cache_empty_ = false;
   residents_.erase(which);

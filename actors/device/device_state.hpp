@@ -2,6 +2,7 @@
 
 #include "actors/cache/block_identity.hpp"
 #include "actors/device/engine_counters.hpp"
+#include "actors/device/recall_list.hpp"
 #include "actors/device/rendezvous.hpp"
 #include "actors/device/step.hpp"
 #include "actors/device/step_pace.hpp"
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -54,11 +56,19 @@ class device_state {
 
   /// @param hasher knows the blocks by the names that the cache has for them
   /// @param stall a sequence that had no row for so long gives its pages to any other
+  /// @param recalled sequences to close before anything else is done
   device_state(std::shared_ptr<model> model, std::shared_ptr<page_pool> pool, block_hasher hasher,
-    step_limits limits, clock::duration stall, std::shared_ptr<engine_counters> counters);
+    step_limits limits, clock::duration stall, std::shared_ptr<engine_counters> counters,
+    std::shared_ptr<recall_list> recalled = std::make_shared<recall_list>());
 
   void submit(submission wishes);
   void close(std::span<const sequence_key> keys);
+
+  /// Cuts what one head of a sequence keeps; see sequence::keep. From now on it is an approximation, of which
+  /// the cache is told nothing. Should it lose its pages, it starts again as an exact one.
+  /// @returns pages that came free; `not_found`, or what sequence::keep says
+  result<std::uint32_t> keep(
+    sequence_key key, std::uint32_t layer, std::uint32_t head, std::span<const position_t> positions);
 
   action next(clock::time_point now);
   std::uint32_t wanted_blocks() const { return wanted_blocks_; }
@@ -104,6 +114,8 @@ class device_state {
   };
   using residents = std::map<sequence_key, resident>;
 
+  void take_recalled();
+  void end(residents::iterator which);
   void collect();
   void mark_idle(clock::time_point now);
   residents::iterator victim_for(const step_candidate& starved, clock::time_point now);
@@ -128,7 +140,10 @@ class device_state {
   step_pace pace_;
   clock::duration stall_;
   std::shared_ptr<engine_counters> counters_;
+  std::shared_ptr<recall_list> recalled_;
 
+  std::set<sequence_key>
+    recalled_keys_; ///< until their close comes: an opening of one is older than its recall
   residents residents_;
   rendezvous meeting_;
   std::vector<step_candidate> candidates_;

@@ -19,8 +19,10 @@ std::size_t most_sequences(const model& model, const engine_options& options) {
 
 device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model>& model,
   const std::shared_ptr<page_pool>& pool, const block_hasher& hasher, const cache_actor& cache,
-  const engine_options& options, const std::shared_ptr<engine_counters>& counters) {
+  const engine_options& options, const std::shared_ptr<engine_counters>& counters,
+  const std::shared_ptr<recall_list>& recalled) {
   device_options wants;
+  wants.recalled = recalled;
   wants.limits.budget = options.budget;
   wants.limits.chunk = options.chunk;
   wants.limits.inter_token = options.inter_token;
@@ -70,12 +72,16 @@ result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> lo
   made_engine.counters = counters;
   made_engine.kv_blocks = blocks;
   made_engine.cache = system.spawn(cache, pool, hasher, keeping, counters);
-  made_engine.device = spawn_device(system, model, pool, hasher, made_engine.cache, options, counters);
+  const auto recalled = std::make_shared<recall_list>();
+  made_engine.recalled = recalled;
+  made_engine.device =
+    spawn_device(system, model, pool, hasher, made_engine.cache, options, counters, recalled);
   made_engine.decode =
     system.spawn(decode, made_engine.device, card.text, requests.longest(), counters, options.observer);
 
   prefill_options front;
   front.worker = options.worker;
+  front.recalled = recalled;
   front.limits = {options.queue, options.prompts, most_sequences(*model, options), options.budget};
   front.requests = requests;
   made_engine.prefill =

@@ -51,7 +51,8 @@ struct engine {
   device_actor device;
   cache_actor cache;
   std::shared_ptr<const engine_counters> counters;
-  std::uint32_t kv_blocks = 0; ///< of the page pool
+  std::shared_ptr<const recall_list> recalled; ///< sequences that were cancelled
+  std::uint32_t kv_blocks = 0;                 ///< of the page pool
 };
 
 /// What the engine wants of the actor system: workers that wake up at once. CAF's default scheduler lets idle

@@ -81,13 +81,15 @@ result<void> accept(self_pointer self, const letter<schema::GenerateRequest>& as
 void stop_prompts(
   self_pointer self, const std::vector<dropped_prompt>& dropped, const std::vector<sequence_key>& keys) {
   std::vector<sequence_key> close;
-  for (std::size_t i = 0; i < dropped.size(); ++i) {
-    release(self, dropped[i].unused);
+  for (std::size_t i = 0; i < dropped.size(); ++i)
     if (dropped[i].close)
       close.push_back(keys[i]);
-  }
-  if (!close.empty())
+  if (!close.empty()) {
+    self->state.options.recalled->add(close);
     self->send(self->state.device, pack_close(close));
+  }
+  for (const auto& each : dropped)
+    release(self, each.unused);
   begin(self);
   submit(self, false);
 }
@@ -137,8 +139,9 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
         dropped.push_back(self->state.queue->drop(request));
         keys.push_back(request);
       }
-      self->send(self->state.decode, mail);
+      // Straight to the device, whatever decode is doing: no step begins with them after this.
       stop_prompts(self, dropped, keys);
+      self->send(self->state.decode, mail);
     },
     [self](const letter<schema::Recompute>& mail) {
       self->state.queue->recompute(mail.read().getRequest(), read_ids(mail.read().getTokens()));

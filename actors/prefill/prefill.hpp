@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/device/engine_counters.hpp"
+#include "actors/device/recall_list.hpp"
 #include "actors/device/status_letter.hpp"
 #include "actors/prefill/prefill_queue.hpp"
 #include "actors/prefill/request_check.hpp"
@@ -17,6 +18,7 @@ struct prefill_options {
   std::string worker; ///< the name of this worker, as the router's answers show it
   prefill_limits limits;
   request_limits requests;
+  std::shared_ptr<recall_list> recalled = std::make_shared<recall_list>(); ///< the device has it too
 };
 
 /// Prefill with its own timer.

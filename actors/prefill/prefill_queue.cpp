@@ -167,7 +167,15 @@ dropped_prompt prefill_queue::leave(prompt& which) {
 
 dropped_prompt prefill_queue::drop(request_id request) {
   const auto item = prompts_.find(request);
-  return item == prompts_.end() ? dropped_prompt{} : leave(item->second);
+  if (item == prompts_.end())
+    return {};
+  // What decode runs is to end as well.
+  auto& which = item->second;
+  const bool decoding = which.at == stage::handed && !which.dropped;
+  auto out = leave(which);
+  out.close = out.close || decoding;
+  which.dropped = true;
+  return out;
 }
 
 void prefill_queue::recompute(request_id request, std::vector<token_id> tokens) {
@@ -175,6 +183,9 @@ void prefill_queue::recompute(request_id request, std::vector<token_id> tokens) 
   if (item == prompts_.end())
     return;
   GODWIT_CHECK(item->second.at == stage::handed);
+  // Decode had not heard of it when it asked.
+  if (item->second.dropped)
+    return;
   item->second.tokens = std::move(tokens);
   move(item->second, stage::queued);
 }

@@ -35,7 +35,7 @@ struct prefix_question {
 /// What dropping a request leaves to be done.
 struct dropped_prompt {
   bool known = false;
-  bool close = false;           ///< its sequence is on the device
+  bool close = false;           ///< its sequence may be on the device, and was not closed before
   std::vector<block_id> unused; ///< found blocks that were not handed over
 };
 
@@ -110,6 +110,7 @@ class prefill_queue {
     std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< the rest of what is found it computed before
     bool blocked = false;                             ///< starved: not offered until pages come free
     bool first_token = false;                         ///< it had one before
+    bool dropped = false;                             ///< nobody wants it any more
     clock::time_point asked{};
   };
   using prompts = std::map<request_id, prompt>;

@@ -20,7 +20,7 @@ struct fixture {
   explicit fixture(std::uint32_t blocks = 16, step_limits limits = {.budget = 64, .chunk = 16, .rows = 64})
     : pool(std::move(*page_pool::create(test::fake_model::small_shape().kv, blocks))),
       device(std::make_shared<test::fake_model>(test::fake_model::small_shape(), log), pool, hasher, limits,
-        std::chrono::seconds(1), counters) {}
+        std::chrono::seconds(1), counters, recalled) {}
 
   static std::vector<token_id> text(std::size_t length, token_id salt = 1) {
     return std::vector<token_id>(length, salt);
@@ -69,6 +69,7 @@ struct fixture {
   std::shared_ptr<test::fake_model::log> log = std::make_shared<test::fake_model::log>();
   std::shared_ptr<page_pool> pool;
   std::shared_ptr<engine_counters> counters = std::make_shared<engine_counters>();
+  std::shared_ptr<recall_list> recalled = std::make_shared<recall_list>();
   device_state device;
 };
 
@@ -216,6 +217,75 @@ TEST_CASE("a group of sequences that is closed has given back its pages before t
   at.forget_insertions();
   CHECK(at.pool->free_blocks() == 14);
   CHECK(at.device.open_sequences() == 1);
+}
+
+TEST_CASE("a recalled group gives its pages back before the next step, whatever stands in the mailbox before "
+          "its close") {
+  fixture at;
+  at.prefill({fixture::opening(1, fixture::text(30)), fixture::opening(2, fixture::text(31, 2)),
+               fixture::opening(3, fixture::text(20, 3))},
+    {{1, 30}, {2, 10}, {3, 20}});
+  at.step();
+  // Rows of the group are offered, one of its sequences is only to be opened, and its close is still to come.
+  auto late = fixture::opening(4, fixture::text(40, 4));
+  late.cached = {at.pool->allocate_block().value()};
+  const std::vector<sequence_key> group{1, 2, 4, 99};
+  at.decode({{1, 1}, {3, 1}});
+  at.recalled->add(group);
+  at.prefill({std::move(late)}, {{2, 21}, {4, 24}});
+  CHECK(at.device.next(start) == action::run);
+  at.forget_insertions();
+  CHECK(at.pool->free_blocks() == 14);
+  CHECK(at.device.open_sequences() == 1);
+  const auto out = at.device.run();
+  REQUIRE(out.result.rows.size() == 1);
+  CHECK(out.result.rows[0].sequence == 3);
+  // A request of the same id that comes behind the close is another one.
+  at.device.close(group);
+  at.prefill({fixture::opening(4, fixture::text(10, 4))}, {{4, 10}});
+  at.decode({});
+  CHECK(outcomes(at.step(), 4) == std::vector{row_outcome::sampled});
+}
+
+TEST_CASE(
+  "of a sequence whose heads keep different positions the cache is told nothing, and it still goes on") {
+  fixture at;
+  CHECK(at.device.keep(1, 0, 0, {}).error().code == errc::not_found);
+  at.prefill({fixture::opening(1, fixture::text(40))}, {{1, 40}});
+  REQUIRE(at.device.next(start) == action::run);
+  at.device.run();
+  CHECK(at.device.take_insertions().size() == 1);
+  std::vector<position_t> kept;
+  for (position_t p = 20; p < 40; ++p)
+    kept.push_back(p);
+  // Of these three pages the cache's references keep two.
+  CHECK(at.device.keep(1, 0, 1, kept) == 1U);
+  CHECK(at.device.keep(1, 1, 1, {}) == 1U);
+  for (int i = 0; i < 30; ++i) {
+    at.prefill({}, {});
+    at.decode({{1, 1}});
+    REQUIRE(at.device.next(start) == action::run);
+    CHECK(outcomes(at.device.run(), 1) == std::vector{row_outcome::sampled});
+    CHECK(at.device.take_insertions().empty());
+  }
+  const std::vector<sequence_key> keys{1};
+  at.device.close(keys);
+  CHECK(at.device.take_insertions().empty());
+  CHECK(at.pool->free_blocks() == 14);
+}
+
+TEST_CASE("a ragged sequence can lose its pages to an older one") {
+  fixture at(4);
+  at.prefill({fixture::opening(2, fixture::text(40))}, {{2, 40}});
+  at.step();
+  at.forget_insertions();
+  std::vector<position_t> kept{1, 3};
+  REQUIRE(at.device.keep(2, 0, 0, kept));
+  at.prefill({fixture::opening(1, fixture::text(40, 3))}, {{1, 40}});
+  at.decode({});
+  const auto out = at.step();
+  CHECK(outcomes(out, 2) == std::vector{row_outcome::preempted});
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::sampled});
 }
 
 TEST_CASE("short of blocks, the device asks the cache first") {

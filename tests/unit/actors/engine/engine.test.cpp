@@ -199,6 +199,40 @@ TEST_CASE("a group that is cancelled runs no step after those that began while t
   CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
 }
 
+TEST_CASE("once its worker has taken the cancel of a group, no step begins with a sequence of it") {
+  const auto seed = GENERATE(range(0U, 40U));
+  std::mt19937 dice(seed);
+  // Some of the group are in the queue, some in their prompts, some answer, some wait for pages that others
+  // took.
+  test_engine engine(
+    {.kv_tokens = 512, .cache_share = seed % 2 == 0 ? 0.0 : 1.0, .budget = 32, .chunk = 16, .prompts = 3});
+  const auto& running = engine.all.counters->sequences;
+  std::uint64_t held = 0;
+  engine.log->before_step = [&] {
+    if (engine.all.recalled->added() == 0)
+      return;
+    held = std::max<std::uint64_t>(held, running);
+  };
+  for (request_id id = 1; id <= 6; ++id)
+    engine.post({.request = id,
+      .tokens = prompt_of(20 + 15 * id, static_cast<std::uint32_t>(id)),
+      .max_tokens = 300,
+      .group = id == 1 ? 9U : 8U});
+  for (auto turns = dice() % 400; turns > 0; --turns)
+    engine.run_any(dice);
+  engine.cancel({}, schema::EndCause::CANCELLED, 8);
+  // All of them take the word in any order.
+  for (int turns = 0; turns < 300; ++turns)
+    engine.run_any(dice);
+  CHECK(held <= 1);
+  engine.settle();
+  for (request_id id = 2; id <= 6; ++id)
+    CHECK(engine.box[id].finals <= 1);
+  CHECK(engine.box[1].finish == FinishReason::LENGTH);
+  CHECK(running == 0);
+  CHECK(engine.reclaimable() == engine.all.kv_blocks);
+}
+
 TEST_CASE("a consumer that dies has its requests cancelled and its pages freed") {
   test_engine engine;
   auto mortal = engine.spawn_sink();

@@ -193,7 +193,18 @@ TEST_CASE("a dropped prompt leaves what is to be done with it, at every stage") 
   activate(queue, 4);
   CHECK(queue.drop(4).close);
   CHECK(queue.take(result_of(4, row_outcome::sampled)).empty());
+  CHECK_FALSE(queue.drop(4).close);
   queue.ended(4);
+
+  // Decode has it. What it asks for before it hears of the end is not begun.
+  queue.accept(request_of(5, text(100, 5)));
+  activate(queue, 5);
+  queue.take(result_of(5, row_outcome::sampled));
+  CHECK(queue.drop(5).close);
+  CHECK_FALSE(queue.drop(5).close);
+  queue.recompute(5, text(120, 5));
+  CHECK(queue.begin(start).empty());
+  queue.ended(5);
   CHECK(queue.size() == 0);
   CHECK(queue.active() == 0);
   CHECK(queue.queued() == 0);
