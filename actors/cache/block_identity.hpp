@@ -40,11 +40,13 @@ class identity_key {
 
   std::span<const std::byte> bytes() const { return secret_; }
 
+  static constexpr std::size_t size = 192;
+
  private:
-  std::array<std::byte, 192> secret_{};
+  std::array<std::byte, size> secret_{};
 };
 
-/// Computes identities: XXH3-128 under a secret, over fields that each carry their length, so that no two
+/// Computes identities: XXH3-128 under a secret, over fields whose lengths are hashed too, so that no two
 /// lists of fields give the same bytes. A block's identity covers its parent's, hence all tokens before it.
 class block_hasher {
  public:
@@ -57,14 +59,21 @@ class block_hasher {
   /// The block that follows `parent`.
   /// @param media digest of what stands at placeholder tokens in this block (images, audio); empty: none
   block_identity next(
-    const block_identity& parent, std::span<const token_id> tokens, std::string_view media = {}) const;
+    block_identity parent, std::span<const token_id> tokens, std::string_view media = {}) const;
+
+  /// The names of blocks of text that follow each other.
+  /// @param names as many as `tokens` fill
+  void chain(block_identity parent, std::span<const token_id> tokens, std::span<block_identity> names) const;
+
+  /// False if its blocks are approximations: they have a profile.
+  bool exact() const { return exact_; }
 
  private:
-  block_identity next_text(const block_identity& parent, std::span<const token_id> tokens) const;
   block_identity hash(std::span<const std::byte> bytes) const;
 
   identity_key key_;
   block_identity scope_;
+  bool exact_;
 };
 
 } // namespace godwit

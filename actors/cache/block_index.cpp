@@ -93,6 +93,7 @@ void block_index::erase(slot end) {
   if (item.heap != none)
     pull(end);
   forget(end);
+  item.identity = {};
   if (const auto parent = item.parent; parent != none) {
     auto& before = at(parent);
     --before.children;

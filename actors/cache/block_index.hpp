@@ -48,6 +48,9 @@ class block_index {
 
   /// @returns none if it is not there
   slot find(const block_identity& identity) const;
+  /// The same for a block that may well be in that slot, if there is such a slot: blocks of a chain often
+  /// stand in a row, and then no memory but their own is read.
+  slot find_near(slot guess, const block_identity& identity) const;
   /// Has the memory fetched that find() will read first: a prefix is found faster if many are asked for
   /// ahead.
   void prefetch(const block_identity& identity) const {
@@ -61,8 +64,8 @@ class block_index {
   }
   const entry& operator[](slot which) const { return at(which); }
 
-  /// The chain that ends here was asked for; its blocks were visited, from the first on.
-  void visit(slot which);
+  /// The chain that ends here was asked for; its blocks were visited, from the first on. @returns the block
+  const entry& visit(slot which);
   void visited(slot last);
   /// A block is in use, but nobody asked for it because it might be there. Call added() after the last one.
   void refresh(slot which);
@@ -138,15 +141,21 @@ inline block_index::slot block_index::find(const block_identity& identity) const
   return none;
 }
 
+inline block_index::slot block_index::find_near(slot guess, const block_identity& identity) const {
+  // What is not in use has no name.
+  return guess < next_ && at(guess).identity == identity ? guess : find(identity);
+}
+
 inline void block_index::touch(entry& item) {
   item.worth = age_ + gain(item);
   item.used = clock_;
 }
 
-inline void block_index::visit(slot which) {
+inline const block_index::entry& block_index::visit(slot which) {
   auto& item = at(which);
   item.hits = static_cast<std::uint8_t>(item.hits + (item.hits < 255 ? 1 : 0));
   touch(item);
+  return item;
 }
 
 } // namespace godwit

@@ -8,7 +8,9 @@
 namespace godwit {
 
 prefix_cache::prefix_cache(std::shared_ptr<page_pool> pool, block_hasher hasher, prefix_cache_options options)
-  : pool_(std::move(pool)), hasher_(std::move(hasher)), options_(options), index_(options.doubles_at) {}
+  : pool_(std::move(pool)), hasher_(std::move(hasher)), options_(options), index_(options.doubles_at) {
+  GODWIT_CHECK(hasher_.exact());
+}
 
 prefix_cache::~prefix_cache() {
   while (!pins_.empty())
@@ -24,27 +26,38 @@ std::vector<block_id> prefix_cache::find(std::string_view tenant, std::span<cons
   found.reserve(tokens.size() / page_tokens);
   auto identity = hasher_.root(tenant);
   slot last = none;
-  // Names depend on each other, places in the index do not: these are fetched some blocks ahead.
   std::array<block_identity, 32> ahead;
+  // Blocks of a text that was learned at once stand side by side in the index, those of streams that ran side
+  // by side as far apart as there were streams. Where neither holds, the places of some are asked for before
+  // the first one is looked at: places do not depend on each other, as names do.
+  slot step = 1;
+  bool scattered = false;
   for (bool known = true; known && tokens.size() >= page_tokens;) {
-    const auto count = std::min(tokens.size() / page_tokens, ahead.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      identity = hasher_.next(identity, tokens.subspan(i * page_tokens, page_tokens));
-      ahead[i] = identity;
-      index_.prefetch(identity);
+    const auto names = std::span(ahead).first(std::min(tokens.size() / page_tokens, ahead.size()));
+    hasher_.chain(identity, tokens.first(names.size() * page_tokens), names);
+    identity = names.back();
+    if (scattered) {
+      for (const auto& name : names)
+        index_.prefetch(name);
+      for (const auto& name : names)
+        index_.prefetch_entry(name);
     }
-    for (std::size_t i = 0; i < count; ++i)
-      index_.prefetch_entry(ahead[i]);
-    for (std::size_t i = 0; i < count && known; ++i) {
-      const auto hit = index_.find(ahead[i]);
+    std::size_t misses = 0;
+    for (const auto& name : names) {
+      const auto guess = last + step;
+      const auto hit = index_.find_near(guess, name);
       known = hit != none;
       if (!known)
         break;
+      if (hit != guess) {
+        ++misses;
+        step = last == none ? 1 : hit - last;
+      }
       last = hit;
-      index_.visit(hit);
-      found.push_back(index_[hit].where);
+      found.push_back(index_.visit(hit).where);
     }
-    tokens = tokens.subspan(count * page_tokens);
+    scattered = misses > names.size() / 4;
+    tokens = tokens.subspan(names.size() * page_tokens);
   }
   index_.visited(last);
   pool_->retain_blocks(found);

@@ -31,9 +31,19 @@ block_identity second(const identity_key& key, const cache_scope& scope,
   return hasher.next(hasher.next(hasher.root(tenant), sixteen), sixteen, media);
 }
 
-void add_field(std::string& bytes, const void* data, std::uint64_t size) {
-  bytes.append(reinterpret_cast<const char*>(&size), sizeof size);
+void add(std::string& bytes, const void* data, std::size_t size) {
   bytes.append(static_cast<const char*>(data), size);
+}
+
+void add_field(std::string& bytes, const void* data, std::uint64_t size) {
+  add(bytes, &size, sizeof size);
+  add(bytes, data, size);
+}
+
+block_identity hash_of(const identity_key& key, const std::string& bytes) {
+  const auto value =
+    XXH3_128bits_withSecret(bytes.data(), bytes.size(), key.bytes().data(), key.bytes().size());
+  return {value.low64, value.high64};
 }
 
 } // namespace
@@ -87,23 +97,58 @@ TEST_CASE("text that moves from one field to its neighbour changes the identity"
   CHECK_FALSE(second(key_of("k"), left) == second(key_of("k"), right));
 }
 
-TEST_CASE("an identity is XXH3-128 under the secret over length-prefixed fields") {
+TEST_CASE("an identity is XXH3-128 under the secret over fields and their lengths") {
   const auto key = key_of("k");
   const block_hasher hasher(key, scope_of_a_model());
   const auto root = hasher.root("t");
-  const auto block = hasher.next(root, sixteen);
-
-  std::string bytes;
-  const std::uint64_t kind = 3;
+  // Text: the parent, the tokens, then 3 for a block, no media, and the number of tokens.
   const std::uint64_t parent[] = {root.low, root.high};
-  add_field(bytes, &kind, sizeof kind);
-  add_field(bytes, parent, sizeof parent);
-  add_field(bytes, sixteen.data(), 64);
+  const std::uint64_t plain = (3ULL << 56U) + 16;
+  std::string bytes;
+  add(bytes, parent, sizeof parent);
+  add(bytes, sixteen.data(), 64);
+  add(bytes, &plain, sizeof plain);
+  CHECK(hasher.next(root, sixteen) == hash_of(key, bytes));
+  // The same with a digest, and with fewer tokens.
+  const std::uint64_t with_media = (3ULL << 56U) + (6ULL << 24U) + 16;
+  bytes.clear();
+  add(bytes, parent, sizeof parent);
+  add(bytes, sixteen.data(), 64);
+  add(bytes, "digest", 6);
+  add(bytes, &with_media, sizeof with_media);
+  CHECK(hasher.next(root, sixteen, "digest") == hash_of(key, bytes));
+  const std::uint64_t short_one = (3ULL << 56U) + 5;
+  bytes.clear();
+  add(bytes, parent, sizeof parent);
+  add(bytes, sixteen.data(), 20);
+  add(bytes, &short_one, sizeof short_one);
+  CHECK(hasher.next(root, std::span(sixteen).first(5)) == hash_of(key, bytes));
+}
+
+TEST_CASE("a root is XXH3-128 over scope and tenant, each behind its length") {
+  // The scope's own hash is what the root of a scope covers: found by its fields.
+  const auto key = key_of("k");
+  const auto scope = scope_of_a_model();
+  const auto field = [](std::string& bytes, std::uint32_t number) {
+    add_field(bytes, &number, sizeof number);
+  };
+  std::string bytes;
+  field(bytes, 2); // layout of what is hashed
+  add_field(bytes, scope.fingerprint.data(), scope.fingerprint.size());
+  for (const std::uint32_t number : {30U, 3U, 64U, 0U, kv_layout_version, page_tokens})
+    field(bytes, number);
   add_field(bytes, nullptr, 0);
-  const auto value =
-    XXH3_128bits_withSecret(bytes.data(), bytes.size(), key.bytes().data(), key.bytes().size());
-  CHECK(block.low == value.low64);
-  CHECK(block.high == value.high64);
+  add_field(bytes, nullptr, 0);
+  const std::uint64_t is_scope = 1ULL << 56U;
+  add(bytes, &is_scope, sizeof is_scope);
+  const auto hashed = hash_of(key, bytes);
+  const std::uint64_t words[] = {hashed.low, hashed.high};
+  bytes.clear();
+  add_field(bytes, words, sizeof words);
+  add_field(bytes, "t", 1);
+  const std::uint64_t is_root = 2ULL << 56U;
+  add(bytes, &is_root, sizeof is_root);
+  CHECK(block_hasher(key, scope).root("t") == hash_of(key, bytes));
 }
 
 TEST_CASE("two random keys are different") {

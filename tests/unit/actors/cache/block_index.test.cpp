@@ -162,3 +162,21 @@ TEST_CASE("the index takes at most 80 bytes a block, and no more after a million
   }
   CHECK(index.bytes() == bytes);
 }
+
+TEST_CASE(
+  "a guess where a block stands is as good as a search, right or wrong, and never finds what has gone") {
+  block_index index;
+  const auto first = add_one(index, 1, none);
+  const auto second = add_one(index, 2, first);
+  const auto third = add_one(index, 3, second);
+  for (const auto guess : {first, second, third, third + 1, none}) {
+    CHECK(index.find_near(guess, spread(2)) == second);
+    CHECK(index.find_near(guess, spread(4)) == none);
+  }
+  index.erase(third);
+  CHECK(index.find_near(third, spread(3)) == none);
+  // The slot has another block now.
+  CHECK(add_one(index, 5, first) == third);
+  CHECK(index.find_near(third, spread(3)) == none);
+  CHECK(index.find_near(second, spread(5)) == third);
+}

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -254,4 +255,40 @@ TEST_CASE("work that cannot go on otherwise ends pins, the one that ends soonest
   CHECK(at.cache->pins() == 1);
   CHECK(at.cache->find("t", text(3, 2)).size() == 1);
   CHECK(at.cache->find("t", text(3, 1)).size() == 3);
+}
+
+TEST_CASE("long prefixes are found however their blocks were told: at once, in turns, or in any order") {
+  const auto how = GENERATE(0, 1, 2);
+  cached_pool at(400, 400);
+  const block_hasher hasher(identity_key::derive({}), {});
+  std::mt19937 dice(7);
+  constexpr std::size_t texts = 3;
+  constexpr std::size_t length = 100;
+  std::vector<std::vector<block_id>> told(texts);
+  std::vector<block_identity> tips(texts, hasher.root("t"));
+  while (std::any_of(told.begin(), told.end(), [](const auto& blocks) { return blocks.size() < length; })) {
+    const auto total = told[0].size() + told[1].size() + told[2].size();
+    const auto which = how == 0 ? total / length : how == 1 ? total % texts : dice() % texts;
+    if (told[which].size() == length)
+      continue;
+    const auto whole = text(length, static_cast<token_id>(which));
+    const auto part = std::span(whole).subspan(told[which].size() * page_tokens, page_tokens);
+    const auto block = at.allocate(1);
+    if (told[which].empty())
+      at.cache->insert("t", part, block);
+    else
+      at.cache->extend(tips[which], part, block);
+    tips[which] = hasher.next(tips[which], part);
+    told[which].push_back(block[0]);
+  }
+  for (std::size_t which = 0; which < texts; ++which) {
+    const auto whole = text(length, static_cast<token_id>(which));
+    CHECK(at.cache->find("t", whole) == told[which]);
+    for (const std::size_t known : {1U, 31U, 32U, 33U, 64U, 99U}) {
+      auto strays = whole;
+      strays[known * page_tokens + 3] = 7777777;
+      CHECK(at.cache->find("t", strays)
+            == std::vector(told[which].begin(), told[which].begin() + static_cast<std::ptrdiff_t>(known)));
+    }
+  }
 }
