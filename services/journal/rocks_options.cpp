@@ -5,6 +5,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdio>
@@ -57,8 +58,9 @@ rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) 
                            : rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   // Heads and records reach tables together, so that a log that was cut leaves them equally old.
   db.atomic_flush = true;
-  // Bounds the log, hence the time that a start takes to replay it.
-  db.max_total_wal_size = 4 * options.write_buffer_bytes;
+  // Bounds the log, hence the time that a start takes to replay it. It is also what decides when tables are
+  // written, long before a buffer is full (see rocks_family_options).
+  db.max_total_wal_size = options.write_buffer_bytes;
 
   // The way back after an error is ours.
   db.max_bgerror_resume_count = 0;
@@ -74,7 +76,11 @@ rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) 
 rocksdb::ColumnFamilyOptions rocks_family_options(
   std::size_t write_buffer_bytes, bool compaction, const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions family;
-  family.write_buffer_size = write_buffer_bytes;
+  // Never full before the log is: where RocksDB 7 begins a new log because of a full buffer, and the disk
+  // refuses the file, it forgets references of the other families, and builds with assertions (Debian's) end
+  // the process when the store is closed. The way that begins with a full log has no such fault.
+  family.write_buffer_size = 8 * write_buffer_bytes;
+  family.arena_block_size = std::clamp(write_buffer_bytes / 8, std::size_t{4} << 10, std::size_t{1} << 20);
   family.max_write_buffer_number = 3;
   family.compression = rocksdb::kLZ4Compression;
   rocksdb::BlockBasedTableOptions table;

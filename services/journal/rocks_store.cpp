@@ -76,11 +76,10 @@ result<std::unique_ptr<rocks_store>> rocks_store::open(const rocks_journal_optio
     return fail(good);
 
   const bool compaction = how == mode::normal;
-  const auto small = std::max(options.write_buffer_bytes / 4, std::size_t{64} << 10);
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{
-    {names[0], rocks_family_options(small, compaction, cache)},
+    {names[0], rocks_family_options(options.write_buffer_bytes, compaction, cache)},
     {names[1], rocks_family_options(options.write_buffer_bytes, compaction, cache)},
-    {names[2], rocks_family_options(small, compaction, cache)}};
+    {names[2], rocks_family_options(options.write_buffer_bytes, compaction, cache)}};
   std::unique_ptr<rocks_store> store(new rocks_store(options.queue.deadline));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;
@@ -231,7 +230,7 @@ rocksdb::Status rocks_store::write(rocksdb::WriteBatch& batch) {
 
 bool rocks_store::disk_takes_writes(const rocks_journal_options& options) {
   // About as much as opening writes: what is left in the log goes to a table.
-  const std::string content(options.write_buffer_bytes / 2, '\0');
+  const std::string content(options.write_buffer_bytes, '\0');
   auto* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
   const auto name = (options.folder / "probe").string();
   std::unique_ptr<rocksdb::WritableFile> file;

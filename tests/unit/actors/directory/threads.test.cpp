@@ -1,10 +1,11 @@
 // Many sessions on real threads: what the thread sanitizer is to see.
 
 #include "actors/directory/directory.hpp"
-#include "actors/session/memory_journal.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
-#include "tests/support/toy_model.hpp"
+#include "tests/support/journal_over_memory.hpp"
+#include "tests/support/toy_generation.hpp"
+#include "tests/support/toy_tokenizer.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -27,29 +28,12 @@ using end_atom = caf::atom_constant<caf::atom("end")>;
 constexpr std::uint32_t answer_length = 40;
 
 /// Writes in a thread of its own, as real journals do.
-class threaded_journal final : public journal {
+class threaded_journal final : public journal_over_memory {
  public:
-  result<sequence_number> open(const session_id& session, const tenant_id& tenant, const node_name& owner,
-    std::vector<journal_record> records, bool running) override {
-    return memory_.open(session, tenant, owner, std::move(records), running);
-  }
   void append(append_request request, appended done) override {
     const std::lock_guard lock(mutex_);
     waiting_.push_back({std::move(request), std::move(done)});
     wake_.notify_one();
-  }
-  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
-    const journal_record& claimed) override {
-    return memory_.claim(session, expected, owner, claimed);
-  }
-  result<journal_head> head(const session_id& session) override { return memory_.head(session); }
-  result<std::vector<placed_record>> read(
-    const session_id& session, sequence_number from, std::size_t limit) override {
-    return memory_.read(session, from, limit);
-  }
-  result<void> erase(const session_id& session) override { return memory_.erase(session); }
-  result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override {
-    return memory_.list(after, limit);
   }
   ~threaded_journal() override {
     {
@@ -70,12 +54,11 @@ class threaded_journal final : public journal {
       auto batch = std::exchange(waiting_, {});
       lock.unlock();
       for (auto& [request, done] : batch)
-        memory_.append(std::move(request), std::move(done));
+        inner.append(std::move(request), std::move(done));
       lock.lock();
     }
   }
 
-  memory_journal memory_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::pair<append_request, appended>> waiting_;
@@ -85,49 +68,20 @@ class threaded_journal final : public journal {
 
 /// A worker that generates as far as its credit goes.
 router_actor::behavior_type eager_router(router_actor::pointer self) {
-  struct generation {
-    std::vector<token_id> tokens;
-    std::uint32_t left = 0;
-    std::uint32_t credit = 0;
-    std::uint64_t seed = 0;
+  struct generation : toy_generation {
     generation_sink_actor sink;
   };
   auto all = std::make_shared<std::map<request_id, generation>>();
   const auto work = [self, all](request_id request) {
-    const auto found = all->find(request);
-    if (found == all->end())
-      return;
-    auto& one = found->second;
-    while (one.left > 0 && one.credit > 0) {
-      const auto position = static_cast<position_t>(one.tokens.size());
-      const auto token = toy_next(one.seed, one.tokens);
-      one.tokens.push_back(token);
-      --one.credit;
-      --one.left;
-      const bool stops = token == toy_text::end;
-      if (stops)
-        one.left = 0;
-      self->send(one.sink, letter<schema::TokenBatch>::make([&](auto b) {
-        b.setRequest(request);
-        b.setPosition(position);
-        b.initTokens(1)[0].setToken(token);
-        if (one.left == 0)
-          b.setFinish(stops ? schema::FinishReason::STOP : schema::FinishReason::LENGTH);
-      }));
-    }
+    if (const auto found = all->find(request); found != all->end())
+      while (const auto step = found->second.go_on(1))
+        self->send(found->second.sink, toy_batch(request, *step));
   };
   return {
     [all, work](const letter<schema::GenerateRequest>& mail, const generation_sink_actor& sink) {
-      const auto request = mail.read();
-      generation one;
-      for (const auto token : request.getTokens())
-        one.tokens.push_back(token);
-      one.left = request.getMaxTokens();
-      one.credit = request.getCredit();
-      one.seed = request.getSampling().getSeed();
-      one.sink = sink;
-      (*all)[request.getRequest()] = std::move(one);
-      work(request.getRequest());
+      const auto request = mail.read().getRequest();
+      (*all)[request] = {toy_generation(mail.read()), sink};
+      work(request);
       return letter<schema::GenerateAccepted>();
     },
     [all, work](const letter<schema::CreditGrant>& mail) {
@@ -146,38 +100,6 @@ router_actor::behavior_type eager_router(router_actor::pointer self) {
       all->clear();
       self->quit();
     },
-  };
-}
-
-tokenizer_actor::behavior_type toy_tokenizer(tokenizer_actor::pointer self) {
-  const auto encode = [text = std::make_shared<const toy_text>()](const std::string& from, auto set) {
-    const auto ids = text->encode(from);
-    auto list = set(static_cast<unsigned>(ids.size()));
-    for (unsigned i = 0; i < ids.size(); ++i)
-      list.set(i, ids[i]);
-  };
-  return {
-    [encode](const letter<schema::EncodeRequest>& mail) {
-      const auto data = mail.read().getText();
-      return letter<schema::TokenIds>::make([&](auto b) {
-        encode(std::string(reinterpret_cast<const char*>(data.begin()), data.size()),
-          [&](unsigned size) { return b.initIds(size); });
-      });
-    },
-    [](const letter<schema::DecodeRequest>&) { return letter<schema::DecodedText>(); },
-    [encode](const letter<schema::RenderRequest>& mail) {
-      std::vector<std::pair<std::string, std::string>> messages;
-      for (const auto message : mail.read().getMessages())
-        messages.emplace_back(text_of(message.getRole()), text_of(message.getContent()));
-      const auto chat = toy_chat(messages);
-      return letter<schema::RenderedChat>::make([&](auto b) {
-        b.setText(capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(chat.data()), chat.size()));
-        encode(chat, [&](unsigned size) { return b.initIds(size); });
-      });
-    },
-    [](status_atom) { return letter<schema::ActorStatus>(); },
-    [](drain_atom) { return letter<schema::Drained>(); },
-    [self](stop_atom) { self->quit(); },
   };
 }
 
@@ -217,7 +139,6 @@ TEST_CASE("sessions on many threads answer as each would alone") {
   constexpr int sessions = 12;
   constexpr int turns = 3;
   constexpr auto patience = std::chrono::seconds(60);
-  const toy_text vocabulary;
   std::atomic<request_id> requests{0};
   std::atomic<std::uint64_t> randoms{0};
   caf::actor_system_config settings;
@@ -232,7 +153,7 @@ TEST_CASE("sessions on many threads answer as each would alone") {
   config.sessions.next_request = [&] { return ++requests; };
   config.sessions.random = [&] { return ++randoms * 0x9e3779b97f4a7c15U; };
   config.sessions.limits.token_credit = 5;
-  config.sessions.tokenizer = system.spawn(toy_tokenizer);
+  config.sessions.tokenizer = system.spawn(toy_tokenizer, std::make_shared<const toy_text>());
   config.sessions.router = system.spawn(eager_router);
   const auto tokenizer = config.sessions.tokenizer;
   const auto router = config.sessions.router;
@@ -242,6 +163,16 @@ TEST_CASE("sessions on many threads answer as each would alone") {
   {
     caf::scoped_actor self(system);
     const auto fail_on = [](const caf::error& why) { FAIL(from_caf_error(why).message); };
+    const auto locate = [&](const std::string& id) {
+      session_actor session;
+      self
+        ->request(directory, patience, letter<schema::LocateRequest>::make([&](auto b) {
+          b.setSession(text_view(id));
+          b.setTenant("t");
+        }))
+        .receive([&](const session_actor& found) { session = found; }, fail_on);
+      return session;
+    };
     std::vector<std::string> ids;
     for (int i = 0; i < sessions; ++i)
       self
@@ -255,13 +186,7 @@ TEST_CASE("sessions on many threads answer as each would alone") {
           fail_on);
     for (turn_number turn = 1; turn <= turns; ++turn) {
       for (const auto& id : ids) {
-        session_actor session;
-        self
-          ->request(directory, patience, letter<schema::LocateRequest>::make([&](auto b) {
-            b.setSession(text_view(id));
-            b.setTenant("t");
-          }))
-          .receive([&](const session_actor& found) { session = found; }, fail_on);
+        const auto session = locate(id);
         self
           ->request(
             session, patience, letter<schema::PostMessage>::make([](auto b) { b.setContent("Hello"); }))
@@ -290,13 +215,7 @@ TEST_CASE("sessions on many threads answer as each would alone") {
     }
     // The first turn of each is what the model gives for its prompt.
     for (const auto& id : ids) {
-      session_actor session;
-      self
-        ->request(directory, patience, letter<schema::LocateRequest>::make([&](auto b) {
-          b.setSession(text_view(id));
-          b.setTenant("t");
-        }))
-        .receive([&](const session_actor& found) { session = found; }, fail_on);
+      const auto session = locate(id);
       self->request(session, patience, info_atom::value)
         .receive(
           [&](const letter<schema::SessionInfo>& info) {

@@ -4,7 +4,8 @@
 #include "actors/session/session.hpp"
 #include "actors/session/session_records.hpp"
 #include "messages/actor_error.hpp"
-#include "tests/support/toy_model.hpp"
+#include "tests/support/toy_generation.hpp"
+#include "tests/support/toy_tokenizer.hpp"
 #include "tests/unit/actors/session/fake_time.hpp"
 
 #include <caf/actor_system.hpp>
@@ -29,12 +30,7 @@ namespace godwit {
 /// toys. Time passes for the actors' clock and ours together.
 class actor_world {
  public:
-  struct generation {
-    std::vector<token_id> tokens;
-    std::uint32_t left = 0;
-    std::uint32_t credit = 0;
-    std::uint64_t seed = 0;
-    bool ended = false;
+  struct generation : toy_generation {
     generation_sink_actor sink;
   };
   /// What a subscriber got.
@@ -58,7 +54,7 @@ class actor_world {
     config.next_request = [this] { return ++requests; };
     config.random = [this] { return ++randoms * 0x9e3779b97f4a7c15U; };
     config.report = [this](const session_id&, const error& what) { reports.push_back(what.code); };
-    config.tokenizer = system.spawn([this](tokenizer_actor::pointer self) { return tokenizer(self); });
+    config.tokenizer = system.spawn(toy_tokenizer, text);
     config.router = system.spawn([this](router_actor::pointer self) { return router(self); });
   }
   ~actor_world() {
@@ -109,33 +105,12 @@ class actor_world {
       run();
   }
   std::size_t work(std::size_t most) {
-    for (auto& [request, one] : generations) {
-      if (one.ended || one.credit == 0)
-        continue;
-      const auto position = static_cast<position_t>(one.tokens.size());
-      std::vector<token_id> made;
-      auto finish = schema::FinishReason::NONE;
-      while (made.size() < most && one.credit > 0 && finish == schema::FinishReason::NONE) {
-        made.push_back(toy_next(one.seed, one.tokens));
-        one.tokens.push_back(made.back());
-        --one.credit;
-        finish = made.back() == toy_text::end ? schema::FinishReason::STOP
-                 : --one.left == 0            ? schema::FinishReason::LENGTH
-                                              : schema::FinishReason::NONE;
+    for (auto& [request, one] : generations)
+      if (const auto step = one.go_on(most)) {
+        caf::anon_send(one.sink, toy_batch(request, *step));
+        run();
+        return step->tokens.size();
       }
-      one.ended = finish != schema::FinishReason::NONE;
-      const auto number = request;
-      caf::anon_send(one.sink, letter<schema::TokenBatch>::make([&](schema::TokenBatch::Builder b) {
-        b.setRequest(number);
-        b.setPosition(position);
-        auto list = b.initTokens(static_cast<unsigned>(made.size()));
-        for (unsigned i = 0; i < made.size(); ++i)
-          list[i].setToken(made[i]);
-        b.setFinish(finish);
-      }));
-      run();
-      return made.size();
-    }
     return 0;
   }
 
@@ -204,47 +179,10 @@ class actor_world {
   session_config config;
 
  private:
-  tokenizer_actor::behavior_type tokenizer(tokenizer_actor::pointer self) const {
-    const auto ids_of = [](const std::vector<token_id>& ids, auto list) {
-      for (unsigned i = 0; i < ids.size(); ++i)
-        list.set(i, ids[i]);
-    };
-    return {
-      [this, ids_of](const letter<schema::EncodeRequest>& mail) {
-        const auto data = mail.read().getText();
-        const auto ids = text->encode({reinterpret_cast<const char*>(data.begin()), data.size()});
-        return letter<schema::TokenIds>::make(
-          [&](schema::TokenIds::Builder b) { ids_of(ids, b.initIds(static_cast<unsigned>(ids.size()))); });
-      },
-      [](const letter<schema::DecodeRequest>&) { return letter<schema::DecodedText>(); },
-      [this, ids_of](const letter<schema::RenderRequest>& mail) {
-        std::vector<std::pair<std::string, std::string>> messages;
-        for (const auto message : mail.read().getMessages())
-          messages.emplace_back(message.getRole().cStr(), message.getContent().cStr());
-        const auto chat = toy_chat(messages);
-        const auto ids = mail.read().getTextOnly() ? std::vector<token_id>() : text->encode(chat);
-        return letter<schema::RenderedChat>::make([&](schema::RenderedChat::Builder b) {
-          b.setText(capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(chat.data()), chat.size()));
-          ids_of(ids, b.initIds(static_cast<unsigned>(ids.size())));
-        });
-      },
-      [](status_atom) { return letter<schema::ActorStatus>(); },
-      [](drain_atom) { return letter<schema::Drained>(); },
-      [self](stop_atom) { self->quit(); },
-    };
-  }
   router_actor::behavior_type router(router_actor::pointer self) {
     return {
       [this](const letter<schema::GenerateRequest>& mail, const generation_sink_actor& sink) {
-        const auto request = mail.read();
-        generation one;
-        for (const auto token : request.getTokens())
-          one.tokens.push_back(token);
-        one.left = request.getMaxTokens();
-        one.credit = request.getCredit();
-        one.seed = request.getSampling().getSeed();
-        one.sink = sink;
-        generations[request.getRequest()] = std::move(one);
+        generations[mail.read().getRequest()] = {toy_generation(mail.read()), sink};
         return letter<schema::GenerateAccepted>();
       },
       [this](const letter<schema::CreditGrant>& mail) {

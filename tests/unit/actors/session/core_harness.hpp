@@ -2,7 +2,7 @@
 
 #include "actors/session/memory_journal.hpp"
 #include "actors/session/session_core.hpp"
-#include "tests/support/toy_model.hpp"
+#include "tests/support/toy_generation.hpp"
 #include "tests/unit/actors/session/fake_time.hpp"
 
 #include <catch2/catch.hpp>
@@ -28,15 +28,6 @@ class core_harness : public session_ports {
     schema::OnBusy busy = schema::OnBusy::QUEUE;
     std::uint64_t ttl_s = 0;
     session_limits limits;
-  };
-
-  /// A generation at the worker.
-  struct generation {
-    std::vector<token_id> tokens; ///< prompt and all that was generated
-    std::uint32_t left = 0;
-    std::uint32_t credit = 0;
-    std::uint64_t seed = 0;
-    bool ended = false;
   };
 
   core_harness() : core_harness(options()) {}
@@ -138,48 +129,22 @@ class core_harness : public session_ports {
   }
   /// Generates up to so many tokens for the oldest generation that can go on. @returns how many
   std::size_t work(std::size_t most) {
-    for (auto& [request, one] : generations) {
-      if (one.ended || one.credit == 0)
-        continue;
-      const auto position = static_cast<position_t>(one.tokens.size());
-      std::vector<token_id> made;
-      auto finish = schema::FinishReason::NONE;
-      while (made.size() < most && one.credit > 0 && finish == schema::FinishReason::NONE) {
-        made.push_back(toy_next(one.seed, one.tokens));
-        one.tokens.push_back(made.back());
-        --one.credit;
-        finish = made.back() == toy_text::end ? schema::FinishReason::STOP
-                 : --one.left == 0            ? schema::FinishReason::LENGTH
-                                              : schema::FinishReason::NONE;
+    for (auto& [request, one] : generations)
+      if (const auto step = one.go_on(most)) {
+        send(request, *step);
+        return step->tokens.size();
       }
-      one.ended = finish != schema::FinishReason::NONE;
-      send_batch(request, position, made, finish);
-      return made.size();
-    }
     return 0;
   }
-  void send_batch(request_id request, position_t position, const std::vector<token_id>& tokens,
-    schema::FinishReason finish, const error& why = {}) {
-    const auto mail = letter<schema::TokenBatch>::make([&](schema::TokenBatch::Builder b) {
-      b.setRequest(request);
-      b.setPosition(position);
-      auto list = b.initTokens(static_cast<unsigned>(tokens.size()));
-      for (unsigned i = 0; i < tokens.size(); ++i)
-        list[i].setToken(tokens[i]);
-      b.setFinish(finish);
-      if (finish == schema::FinishReason::FAILED) {
-        b.setErrorCode(static_cast<std::uint8_t>(why.code));
-        b.setErrorMessage(why.message);
-      }
-    });
-    core->tokens(mail.read());
+  void send(request_id request, const toy_step& step, const error& why = {}) {
+    core->tokens(toy_batch(request, step, why).read());
   }
   void fail_generation(errc code) {
     for (auto& [request, one] : generations) {
       if (one.ended)
         continue;
       one.ended = true;
-      send_batch(request, 0, {}, schema::FinishReason::FAILED, {code, "no", "", ""});
+      send(request, {0, {}, schema::FinishReason::FAILED}, {code, "no", "", ""});
       return;
     }
   }
@@ -241,15 +206,9 @@ class core_harness : public session_ports {
   }
   void prepare(prompt_task task) override { prompts.push_back(std::move(task)); }
   void generate(letter<schema::GenerateRequest> mail) override {
-    const auto request = mail.read();
-    generation one;
-    for (const auto token : request.getTokens())
-      one.tokens.push_back(token);
-    one.left = request.getMaxTokens();
-    one.credit = request.getCredit();
-    one.seed = request.getSampling().getSeed();
-    generations[request.getRequest()] = std::move(one);
-    core->generating(request.getRequest(), {});
+    const auto request = mail.read().getRequest();
+    generations[request] = toy_generation(mail.read());
+    core->generating(request, {});
   }
   void grant(request_id request, std::uint32_t tokens) override { generations[request].credit += tokens; }
   void abandon(request_id request, schema::EndCause cause) override {
@@ -277,7 +236,7 @@ class core_harness : public session_ports {
   request_id requests = 0;
   std::deque<prompt_task> prompts;
   std::optional<error> prompt_failure;
-  std::map<request_id, generation> generations;
+  std::map<request_id, toy_generation> generations;
   std::vector<schema::EndCause> abandoned;
   std::vector<session_event> seen; ///< as they were published
   std::vector<result<letter<schema::MessageAccepted>>> answers;

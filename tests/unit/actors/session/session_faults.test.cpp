@@ -197,7 +197,7 @@ TEST_CASE("a worker that skips a token or sends without credit is not believed")
   core_harness world;
   world.post("Hello");
   world.make_prompt();
-  world.send_batch(1, world.core->machine().prompt_length() + 1, {1}, schema::FinishReason::NONE);
+  world.send(1, {world.core->machine().prompt_length() + 1, {1}});
   CHECK(world.abandoned.size() == 1);
   CHECK(world.count("token") == 0);
   world.pass(1'000);
@@ -211,7 +211,7 @@ TEST_CASE("tokens of a generation that was given up are not taken") {
   world.post("Hello");
   world.make_prompt();
   world.cancel();
-  world.send_batch(1, world.core->machine().prompt_length(), {1}, schema::FinishReason::NONE);
+  world.send(1, {world.core->machine().prompt_length(), {1}});
   CHECK(world.count("token") == 0);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "actors/device/same_thread.hpp"
-#include "actors/session/memory_journal.hpp"
 #include "services/daemon/node_actors.hpp"
 #include "services/http/server.hpp"
+#include "tests/support/journal_over_memory.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_llama.hpp"
 #include "tests/support/tiny_vocabulary.hpp"
@@ -57,34 +57,15 @@ class mortal_model final : public model {
 };
 
 /// A memory journal whose listing can kill the directory.
-class mortal_journal final : public journal {
+class mortal_journal final : public journal_over_memory {
  public:
   explicit mortal_journal(std::shared_ptr<node_faults> faults) : faults_(std::move(faults)) {}
 
-  result<sequence_number> open(const session_id& session, const tenant_id& tenant, const node_name& owner,
-    std::vector<journal_record> records, bool running) override {
-    return inner.open(session, tenant, owner, std::move(records), running);
-  }
-  void append(append_request request, appended done) override {
-    inner.append(std::move(request), std::move(done));
-  }
-  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
-    const journal_record& claimed) override {
-    return inner.claim(session, expected, owner, claimed);
-  }
-  result<journal_head> head(const session_id& session) override { return inner.head(session); }
-  result<std::vector<placed_record>> read(
-    const session_id& session, sequence_number from, std::size_t limit) override {
-    return inner.read(session, from, limit);
-  }
-  result<void> erase(const session_id& session) override { return inner.erase(session); }
   result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override {
     if (faults_->list.exchange(false))
       throw std::logic_error("a mistake of ours");
     return inner.list(after, limit);
   }
-
-  memory_journal inner;
 
  private:
   std::shared_ptr<node_faults> faults_;

@@ -128,6 +128,30 @@ TEST_CASE("after a failed sync the journal finds out what is stored, and goes on
   CHECK(all(disk.log()) == after);
 }
 
+TEST_CASE("a disk that takes no new files does not end the process when a log is full") {
+  faulty_journal disk;
+  auto& log = disk.log();
+  REQUIRE(log.open(one, tenant, node_a, {record("1")}, false));
+  disk.disk().refuse_files(IOStatus::NoSpace("full"));
+  sequence_number sequence = 1;
+  const auto next = [&] { return more(one, sequence, {record(std::to_string(sequence + 1))}); };
+  auto answer = append_now(log, next());
+  for (int i = 0; answer && i < 100'000; ++i) {
+    sequence = *answer;
+    answer = append_now(log, next());
+  }
+  CHECK(code(answer) == errc::resource_exhausted);
+
+  disk.disk().heal();
+  CHECK(code(append_when_back(log, more(one, 0, {record("probe")}))) == errc::stale_sequence);
+  sequence = log.head(one)->sequence;
+  REQUIRE(append_now(log, next()) == sequence + 1);
+  const auto found = all(log);
+  REQUIRE(found.size() == sequence + 1);
+  for (std::size_t i = 0; i < found.size(); ++i)
+    REQUIRE(found[i] == std::to_string(i + 1));
+}
+
 TEST_CASE("nothing is acknowledged before the disk has it") {
   faulty_journal disk;
   REQUIRE(disk.log().open(one, tenant, node_a, {record("a")}, false));

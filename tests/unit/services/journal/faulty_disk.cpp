@@ -50,10 +50,16 @@ void faulty_disk::fail_syncs(IOStatus failure) {
   sync_failure_ = std::move(failure);
 }
 
+void faulty_disk::refuse_files(IOStatus failure) {
+  const std::lock_guard lock(mutex_);
+  file_failure_ = std::move(failure);
+}
+
 void faulty_disk::heal() {
   const std::lock_guard lock(mutex_);
   append_failure_ = IOStatus::OK();
   sync_failure_ = IOStatus::OK();
+  file_failure_ = IOStatus::OK();
   hanging_ = false;
   healed_.notify_all();
 }
@@ -124,6 +130,8 @@ IOStatus faulty_disk::NewWritableFile(const std::string& name, const rocksdb::Fi
     const std::lock_guard lock(mutex_);
     if (dead_)
       return IOStatus::IOError("the power is off");
+    if (!file_failure_.ok())
+      return file_failure_;
     synced_[name] = 0;
   }
   auto plain = options;

@@ -24,6 +24,8 @@ class faulty_disk final : public rocksdb::FileSystemWrapper {
   void fail_appends(rocksdb::IOStatus failure, std::size_t whole = 0);
   /// Lets syncs fail from now on.
   void fail_syncs(rocksdb::IOStatus failure);
+  /// Takes no new files from now on; those that are open can be written.
+  void refuse_files(rocksdb::IOStatus failure);
   /// The disk works again.
   void heal();
   /// Lets syncs of logs wait until heal().
@@ -57,6 +59,7 @@ class faulty_disk final : public rocksdb::FileSystemWrapper {
   std::condition_variable healed_;
   rocksdb::IOStatus append_failure_;
   rocksdb::IOStatus sync_failure_;
+  rocksdb::IOStatus file_failure_;
   std::size_t whole_ = 0;
   bool hanging_ = false;
   bool dead_ = false;
