@@ -41,6 +41,9 @@ if(GODWIT_SANITIZE)
   # CAF binds references to null on purpose; everything else that UBSan finds is an error.
   target_compile_options(godwit_sanitizers INTERFACE -fsanitize=${GODWIT_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(godwit_sanitizers INTERFACE -fsanitize=${GODWIT_SANITIZE})
+  if(GODWIT_SANITIZE STREQUAL "thread")
+    target_compile_options(godwit_sanitizers INTERFACE -g1) # its reports need lines, and nobody debugs this build
+  endif()
   if(GODWIT_SANITIZE MATCHES "undefined")
     target_compile_options(godwit_sanitizers INTERFACE -fno-sanitize=null,vptr -fno-sanitize-recover=undefined)
   endif()
