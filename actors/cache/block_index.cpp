@@ -78,6 +78,14 @@ void block_index::added(slot last) {
     push(last);
 }
 
+void block_index::restore(slot which, std::uint8_t hits, double worth) {
+  auto& item = at(which);
+  GODWIT_CHECK(item.heap == none);
+  item.hits = hits;
+  item.worth = worth;
+  age_ = std::max(age_, worth - gain(item));
+}
+
 void block_index::set_aside(slot end) {
   pull(end);
 }

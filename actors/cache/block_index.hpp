@@ -75,6 +75,10 @@ class block_index {
   slot add(const block_identity& identity, std::uint32_t where, slot parent);
   void added(slot last);
 
+  /// Sets what is known of a block that was added, from before a restart; so the index is as old as it was
+  /// when the last of its blocks was asked for. Call put_back() when the chain's last one was added.
+  void restore(slot which, std::uint8_t hits, double worth);
+
   /// The least worthy end of a chain that may go; none: there is no such.
   slot worst() const { return heap_.empty() ? none : heap_.front(); }
   /// Sets an end aside so that worst() does not name it, until it is put back.

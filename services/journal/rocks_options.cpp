@@ -1,44 +1,15 @@
 #include "services/journal/rocks_options.hpp"
 
+#include "services/store/rocks_logger.hpp"
+
 #include <rocksdb/cache.h>
 #include <rocksdb/env.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/table.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdarg>
-#include <cstdio>
 
 namespace godwit {
-
-namespace {
-
-/// Passes RocksDB's warnings on; what it says beside them is dropped.
-class warning_logger final : public rocksdb::Logger {
- public:
-  explicit warning_logger(std::shared_ptr<journal_observer> observer)
-    : Logger(rocksdb::InfoLogLevel::WARN_LEVEL), observer_(std::move(observer)) {}
-
-  using Logger::Logv;
-  void Logv(const char* format, va_list arguments) override {
-    if (observer_ == nullptr)
-      return;
-    std::array<char, 1024> line{};
-    if (std::vsnprintf(line.data(), line.size(), format, arguments) > 0)
-      observer_->warning(std::string("RocksDB: ") + line.data());
-  }
-  void LogHeader(const char* /*format*/, va_list /*arguments*/) override {}
-  std::size_t GetLogFileSize() const override { return 0; }
-
- protected:
-  rocksdb::Status CloseImpl() override { return rocksdb::Status::OK(); }
-
- private:
-  std::shared_ptr<journal_observer> observer_;
-};
-
-} // namespace
 
 rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) {
   rocksdb::DBOptions db;
@@ -47,7 +18,10 @@ rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) 
   db.create_if_missing = true;
   db.create_missing_column_families = true;
   db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.info_log = std::make_shared<warning_logger>(options.observer);
+  db.info_log = rocks_logger([observer = options.observer](std::string_view line) {
+    if (observer != nullptr)
+      observer->warning(line);
+  });
 
   // A crash leaves an incomplete last entry in the log, never acknowledged: it is dropped. Any other damage
   // must not be taken for the end, as point-in-time recovery would: acknowledged records behind it would

@@ -3,6 +3,7 @@
 #include "actors/tokenizer/tokenizer.hpp"
 #include "services/journal/bench.hpp"
 #include "tools/bench/cache_bench.hpp"
+#include "tools/bench/cold_bench.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/model_bench.hpp"
 
@@ -150,6 +151,47 @@ int bench_cache(const settings& how, const bench_words& said) {
   fmt::print("fork of {} tokens: {:.1f} us, {} block\n", pages.fork_tokens, pages.fork_us, pages.fork_blocks);
   fmt::print("prompt of {} tokens: {:.1f} ms cold, {:.1f} ms found, {:.4f} of it\n", hit.tokens, hit.cold_ms,
     hit.hit_ms, hit.hit_ms / hit.cold_ms);
+  return exit_ok;
+}
+
+int bench_cold(const settings& how, const cold_words& said) {
+  const auto rates = bench::cold({.folder = said.folder,
+    .model = said.model,
+    .megabytes = said.megabytes,
+    .batch = said.batch,
+    .rounds = said.rounds,
+    .compress = said.compress});
+  if (!rates)
+    return report(rates.error(), how.json);
+  const auto& r = *rates;
+  if (how.json) {
+    print_json({{"block_bytes", r.block_bytes}, {"blocks", r.blocks},
+      {"write", {{"bytes_per_s", r.write}, {"file", r.file_write}, {"file_synced", r.file_write_synced},
+                  {"ratio", r.write / r.file_write}, {"amplification", r.write_amplification}}},
+      {"read", {{"bytes_per_s", r.read}, {"file", r.file_read}, {"ratio", r.read / r.file_read}}},
+      {"read_warm", {{"bytes_per_s", r.read_warm}, {"file", r.file_read_warm},
+                      {"ratio", r.read_warm / r.file_read_warm}}},
+      {"space_amplification", r.space_amplification},
+      {"full", {{"bytes_per_s", r.full_write}, {"amplification", r.full_write_amplification},
+                 {"space_amplification", r.full_space_amplification}, {"evicted", r.evicted},
+                 {"worthy_kept", r.worthy_kept}, {"unworthy_kept", r.unworthy_kept}}}});
+    return exit_ok;
+  }
+  const auto mb = [](double bytes) { return fmt::format("{:.0f}", bytes / 1e6); };
+  const auto ratio = [](double a, double b) { return fmt::format("{:.2f}", a / std::max(b, 1e-9)); };
+  print_table({{"", "STORE MB/S", "FILE MB/S", "RATIO"},
+    {"write, file synced at its end", mb(r.write), mb(r.file_write), ratio(r.write, r.file_write)},
+    {"write, file synced as often", mb(r.write), mb(r.file_write_synced),
+      ratio(r.write, r.file_write_synced)},
+    {"read from disk", mb(r.read), mb(r.file_read), ratio(r.read, r.file_read)},
+    {"read from memory", mb(r.read_warm), mb(r.file_read_warm), ratio(r.read_warm, r.file_read_warm)},
+    {"write when full", mb(r.full_write), mb(r.file_write), ratio(r.full_write, r.file_write)}});
+  fmt::print("{} blocks of {} bytes; written {:.3f} times, {:.3f} of them on disk\n", r.blocks, r.block_bytes,
+    r.write_amplification, r.space_amplification);
+  fmt::print("full: {} blocks evicted, written {:.3f} times, at most {:.2f} of what is in it on disk\n",
+    r.evicted, r.full_write_amplification, r.full_space_amplification);
+  fmt::print("full: {} of the texts that were read again are there, {} of the others\n",
+    percent(r.worthy_kept, 1), percent(r.unworthy_kept, 1));
   return exit_ok;
 }
 

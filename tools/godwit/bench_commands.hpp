@@ -32,6 +32,16 @@ struct journal_words {
   std::uint32_t round_ms = 1000;
 };
 
+/// What the bench of the cache on disk is told.
+struct cold_words {
+  std::filesystem::path folder = "."; ///< on the disk to be measured
+  std::filesystem::path model;
+  std::uint32_t megabytes = 512;
+  std::uint32_t batch = 64;
+  std::uint32_t rounds = 3;
+  bool compress = false;
+};
+
 /// Speed of prompts of each length.
 int bench_prefill(const settings& how, const bench_words& said);
 /// Speed of decoding for each context and batch.
@@ -42,6 +52,8 @@ int bench_verify(const settings& how, const bench_words& said);
 int bench_machine(const settings& how, const bench_words& said);
 /// The prefix cache: its index, its pages, and what a hit saves.
 int bench_cache(const settings& how, const bench_words& said);
+/// The cache on disk beside a plain file there.
+int bench_cold(const settings& how, const cold_words& said);
 /// Mean negative log-likelihood of a text.
 int bench_nll(const settings& how, const bench_words& said);
 /// Durable records a second of the embedded journal, for each number of sessions, beside those of a plain

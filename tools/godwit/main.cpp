@@ -2,6 +2,7 @@
 // to compile.
 
 #include "tools/godwit/bench_commands.hpp"
+#include "tools/godwit/cache_commands.hpp"
 #include "tools/godwit/chat.hpp"
 #include "tools/godwit/model_commands.hpp"
 #include "tools/godwit/node_commands.hpp"
@@ -14,6 +15,7 @@
 #include <functional>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
 namespace {
 
@@ -25,6 +27,8 @@ struct words {
   settings how;
   bench_words bench;
   journal_words journal;
+  cold_words cold;
+  std::optional<std::string> tenant;
   new_session wanted;
   std::string id;
   std::string text;
@@ -169,6 +173,26 @@ void declare_models(CLI::App& app, words& said, int& exit) {
   chat->callback([&said, &exit] { exit = render(said.how, said.file, standard_input(), !said.prompt_only); });
 }
 
+void declare_cache(CLI::App& app, words& said, int& exit) {
+  auto* cache = app.add_subcommand("cache", "Look after a cache on disk while no node uses it");
+  cache->require_subcommand(1);
+  const auto declare = [&](const char* name, const char* what) {
+    auto* command = cache->add_subcommand(name, what);
+    command->add_option("folder", said.file, "Data directory of a node, or the cache's own folder")
+      ->required();
+    return command;
+  };
+  declare("stats", "What is in it, by tenant and by model")->callback([&said, &exit] {
+    exit = cache_stats(said.how, said.file);
+  });
+  declare("verify", "Read every block; delete those that do not check")->callback([&said, &exit] {
+    exit = cache_verify(said.how, said.file);
+  });
+  auto* clear = declare("clear", "Delete all blocks");
+  clear->add_option("--tenant", said.tenant, "Only those of this tenant");
+  clear->callback([&said, &exit] { exit = cache_clear(said.how, said.file, said.tenant); });
+}
+
 void declare_benches(CLI::App& app, words& said, int& exit) {
   auto* bench = app.add_subcommand("bench", "Measure this machine; rates are medians");
   bench->require_subcommand(1);
@@ -204,6 +228,22 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
   auto* cache = declare("cache", "The prefix cache: index, pages, and what a hit saves", bench_cache);
   cache->add_option("--tokens", said.bench.cached, "Length of the prompt that is found");
   rounds(cache);
+  auto* cold = bench->add_subcommand("cold", "The cache on disk, beside a plain file");
+  cold->add_option("--folder", said.cold.folder, "Where to write; a folder of its own is made and removed")
+    ->check(CLI::ExistingDirectory)
+    ->capture_default_str();
+  cold->add_option("--model", said.cold.model, "Write the pages of this GGUF file's model, not noise");
+  cold->add_option("--megabytes", said.cold.megabytes, "Of pages, in a round")
+    ->check(CLI::Range(1, 1'000'000))
+    ->capture_default_str();
+  cold->add_option("--blocks", said.cold.batch, "Of a commit")
+    ->check(CLI::Range(1, 4096))
+    ->capture_default_str();
+  cold->add_option("--rounds", said.cold.rounds, "Store and file take turns; medians count")
+    ->check(CLI::Range(1, 1000))
+    ->capture_default_str();
+  cold->add_flag("--zstd", said.cold.compress, "Compress the pages");
+  cold->callback([&said, &exit] { exit = bench_cold(said.how, said.cold); });
   auto* nll = declare("nll", "Mean negative log-likelihood of a text", bench_nll);
   nll->add_option("--text", said.bench.text, "File with the text")->required();
 
@@ -243,6 +283,7 @@ int main(int argc, char** argv) {
   declare_sessions(app, said, exit);
   declare_nodes(app, said, exit);
   declare_models(app, said, exit);
+  declare_cache(app, said, exit);
   declare_benches(app, said, exit);
   try {
     app.parse(argc, argv);
