@@ -87,24 +87,33 @@ TEST_CASE("a flipped bit anywhere in the store's files is found or does no harm"
   options.folder = copy;
   std::uint64_t warned = 0;
   options.warn = [&](std::string_view) { ++warned; };
-  for (int round = 0; round < 1000; ++round) {
-    // A third anywhere; small files have their turn, too.
-    fs::path file = files[random() % files.size()];
-    if (round % 3 == 0) {
-      auto at = random() % total;
-      for (const auto& each : files)
-        if (const auto size = fs::file_size(each); at >= size) {
-          at -= size;
-        } else {
-          file = each;
-          break;
-        }
-    }
+  // 1,000 places; five at a time, since each store takes its time to open.
+  for (int round = 0; round < 200; ++round) {
     fs::remove_all(copy);
     fs::copy(original, copy);
-    const auto at = random() % fs::file_size(file);
-    INFO(file.filename().string() << " at " << at);
-    flip(copy / file.filename(), at, static_cast<unsigned>(random() % 8));
+    bool in_log = false;
+    bool in_blob = false;
+    std::string where;
+    for (int k = 0; k < 5; ++k) {
+      // Small files have their turn, too; a third lie anywhere.
+      fs::path file = files[random() % files.size()];
+      if (k % 3 == 0) {
+        auto at = random() % total;
+        for (const auto& each : files)
+          if (const auto size = fs::file_size(each); at >= size) {
+            at -= size;
+          } else {
+            file = each;
+            break;
+          }
+      }
+      const auto at = random() % fs::file_size(file);
+      flip(copy / file.filename(), at, static_cast<unsigned>(random() % 8));
+      where += file.filename().string() + " at " + std::to_string(at) + "; ";
+      in_log = in_log || file.extension() == ".log";
+      in_blob = in_blob || file.extension() == ".blob";
+    }
+    INFO(where);
     warned = 0;
     auto store = open_cold_store(options);
     if (!store) {
@@ -128,16 +137,16 @@ TEST_CASE("a flipped bit anywhere in the store's files is found or does no harm"
     if (there < expected) {
       ++found;
       // Only the end of a log may go without a word, as after a crash.
-      REQUIRE((damaged != 0 || warned != 0 || file.extension() == ".log"));
+      REQUIRE((damaged != 0 || warned != 0 || in_log));
     }
-    if (file.extension() == ".blob" && there < expected)
+    if (in_blob && there < expected)
       ++in_pages;
     // It is as good as new.
     REQUIRE((*store)->write(texts[0].blocks()));
     REQUIRE((*store)->write(text(11, 3).blocks()));
     REQUIRE(read_right(**store, text(11, 3)) == 3);
   }
-  CHECK(found > 300);
+  CHECK(found > 150);
   CHECK(in_pages > 100);
 }
 
@@ -197,24 +206,25 @@ TEST_CASE("damage that a merge meets costs the damaged blocks and not the store"
   const text good(1, 20);
   {
     const auto store = open_cold_store(options);
-    for (const auto* one : {&bad, &good})
-      REQUIRE((*store)->write(one->blocks()));
+    for (const auto* one : {&bad, &good}) {
+      // Worth keeping, so that merges meet them.
+      auto blocks = one->blocks();
+      for (auto& block : blocks)
+        block.hits = 255;
+      REQUIRE((*store)->write(blocks));
+    }
   }
   damage(folder.path(), bad.pages[7]);
   const auto store = open_cold_store(options);
   REQUIRE(store);
-  // Both are worth keeping, as far as anybody knows; all else goes, and its files are merged.
-  std::vector<block_identity> first(bad.names.begin(), bad.names.begin() + 7);
-  std::vector<std::vector<std::byte>> into(7, std::vector<std::byte>(2048));
-  std::vector<std::span<std::byte>> places(into.begin(), into.end());
+  // Of all else the first blocks stay, so that no file dies as a whole: pages are moved.
   std::uint32_t next = 10;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while ((*store)->stats().damaged == 0 && std::chrono::steady_clock::now() < deadline) {
-    for (int i = 0; i < 3; ++i) {
-      static_cast<void>((*store)->read(first, places));
-      static_cast<void>(read_right(**store, good));
-    }
-    static_cast<void>((*store)->write(text(next++, 15).blocks()));
+    const text one(next++, 15);
+    auto blocks = one.blocks();
+    blocks[0].hits = 200;
+    static_cast<void>((*store)->write(blocks));
   }
   REQUIRE((*store)->stats().damaged == 1);
   for (int i = 0; i < 2000 && (*store)->stats().degraded; ++i)
