@@ -49,7 +49,10 @@ result<std::unique_ptr<model>> model::load(
   if (!form) {
     return fail(form);
   }
-  return load_transformer(std::move(file), *form, *implementation, threads, options.max_rows);
+  auto decided = options;
+  decided.implementation = *implementation;
+  decided.threads = threads;
+  return load_transformer(std::move(file), *form, decided);
 }
 
 } // namespace godwit

@@ -7,6 +7,8 @@
 #include "messages/result.hpp"
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +58,11 @@ struct model_options {
   std::string implementation = {}; ///< a name of the dispatch table, such as "cpu:avx2"; beats `ops`
   std::uint32_t threads = 0;       ///< 0: one for each core
   std::uint32_t max_rows = 512;
+  /// A file in which packed weights are kept, to be mapped by later loads of the same model: made if it is
+  /// not there, made anew if it cannot be used. Empty: none.
+  std::filesystem::path packed = {};
+  /// Told in one sentence when the file of packed weights could not be used or written.
+  std::function<void(const std::string&)> notice = {};
 };
 
 /// A transformer with its weights. One thread calls it at a time; it has its own team of threads.

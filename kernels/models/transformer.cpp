@@ -3,6 +3,7 @@
 #include "kernels/models/fingerprint.hpp"
 #include "kernels/models/transformer_weights.hpp"
 #include "kernels/ops/contract.hpp"
+#include "kernels/ops/cpu/packed_file.hpp"
 #include "kernels/ops/dispatch.hpp"
 #include "messages/check.hpp"
 
@@ -18,10 +19,10 @@ namespace {
 class transformer final : public model {
  public:
   transformer(std::shared_ptr<const gguf::file> file, const transformer_form& form, std::string fingerprint,
-    std::unique_ptr<team> threads, std::unique_ptr<ops::op_set> ops, transformer_weights weights,
-    std::uint32_t max_rows)
+    std::unique_ptr<team> threads, std::unique_ptr<ops::op_set> ops,
+    std::unique_ptr<const ops::cpu::packed_file> packed, transformer_weights weights, std::uint32_t max_rows)
     : file_{std::move(file)}, form_{form}, fingerprint_{std::move(fingerprint)}, threads_{std::move(threads)},
-      ops_{std::move(ops)}, weights_{std::move(weights)}, max_rows_{max_rows} {
+      ops_{std::move(ops)}, packed_{std::move(packed)}, weights_{std::move(weights)}, max_rows_{max_rows} {
     shape_ = {.architecture = form.architecture,
       .context = form.context,
       .vocabulary = form.vocabulary,
@@ -113,8 +114,7 @@ class transformer final : public model {
       ops.attend(self, i);
       add(self, *block.attention_output, block.attention_output_norm.get());
       ops.norm(self, *block.feed_forward_norm);
-      ops.product(self, *block.feed_forward_input);
-      ops.gate(self, form_.feed_forward, form_.gate);
+      ops.gated_product(self, *block.feed_forward_input, form_.gate);
       add(self, *block.feed_forward_output, block.feed_forward_output_norm.get());
       if (next_tap < taps.layers.size() && taps.layers[next_tap] == i && !tapped_.empty()) {
         const std::size_t size = tapped_.size() * shape_.embedding;
@@ -144,6 +144,7 @@ class transformer final : public model {
   model_shape shape_;
   std::unique_ptr<team> threads_;
   std::unique_ptr<ops::op_set> ops_;
+  std::unique_ptr<const ops::cpu::packed_file> packed_; ///< weights may point into it
   transformer_weights weights_;
   std::uint32_t max_rows_;
 
@@ -160,8 +161,8 @@ result<ops::op_shape> shape_for(const transformer_form& form, std::uint32_t max_
   const ops::op_shape shape{.max_rows = max_rows,
     .embedding = form.embedding,
     .input = std::max({form.embedding, form.heads * form.head_dim, form.feed_forward}),
-    .output =
-      std::max({(form.heads + 2 * form.kv_heads) * form.head_dim, 2 * form.feed_forward, form.embedding}),
+    .output = std::max((form.heads + 2 * form.kv_heads) * form.head_dim, form.embedding),
+    .gated = form.feed_forward,
     .heads = form.heads,
     .context = form.context,
     .rotary = form.rotary,
@@ -174,7 +175,8 @@ result<ops::op_shape> shape_for(const transformer_form& form, std::uint32_t max_
     .kv = {.layers = form.layers, .kv_heads = form.kv_heads, .head_dim = form.head_dim}};
   // A file's numbers decide what is allocated, so they get a limit of their own.
   constexpr std::uint64_t most_elements = std::uint64_t{1} << 29;
-  const std::uint64_t widths = std::uint64_t{shape.embedding} + shape.input + shape.output;
+  const std::uint64_t widths =
+    std::uint64_t{shape.embedding} + shape.input + shape.output + 2 * std::uint64_t{shape.gated};
   if (std::uint64_t{max_rows} * widths > most_elements) {
     return fail(errc::unsupported, "a model this wide");
   }
@@ -188,35 +190,58 @@ result<ops::op_shape> shape_for(const transformer_form& form, std::uint32_t max_
   return shape;
 }
 
-result<std::unique_ptr<model>> load(std::shared_ptr<const gguf::file> file, const transformer_form& form,
-  const std::string& implementation, std::uint32_t threads, std::uint32_t max_rows) {
-  const auto shape = shape_for(form, max_rows);
+/// Writes weights that were not kept yet. Failing to is no reason not to run.
+void keep(ops::cpu::packed_file& packed, const model_options& options, team& workers) {
+  const auto say = [&](const std::string& what) {
+    if (options.notice) {
+      options.notice(what);
+    }
+  };
+  if (!packed.why().empty()) {
+    say("packed weights in " + options.packed.string() + " are made anew: " + packed.why());
+  }
+  if (const auto written = packed.write(workers); !written) {
+    say(options.packed.string() + ": " + written.error().message);
+  }
+}
+
+result<std::unique_ptr<model>> load(
+  std::shared_ptr<const gguf::file> file, const transformer_form& form, const model_options& options) {
+  const auto shape = shape_for(form, options.max_rows);
   if (!shape) {
     return fail(shape);
   }
-  auto workers = std::make_unique<team>(threads);
-  auto made = ops::make_op_set(implementation, *shape, *workers);
+  auto workers = std::make_unique<team>(options.threads);
+  auto made = ops::make_op_set(options.implementation, *shape, *workers);
   if (!made) {
     return fail(made);
   }
   auto& op_set = *made;
   // Before the weights are packed and the file's pages forgotten.
   auto fingerprint = fingerprint_of(*file, ops::contract_of(op_set->name()), form.to_string(), *workers);
+  std::unique_ptr<ops::cpu::packed_file> packed;
+  if (!options.packed.empty()) {
+    packed = std::make_unique<ops::cpu::packed_file>(options.packed, fingerprint, *workers);
+    op_set->keep_packed(packed.get());
+  }
   auto weights = load_weights(*file, form, *op_set);
+  op_set->keep_packed(nullptr);
   if (!weights) {
     return fail(weights);
   }
+  if (packed) {
+    keep(*packed, options, *workers);
+  }
   return std::make_unique<transformer>(std::move(file), form, std::move(fingerprint), std::move(workers),
-    std::move(op_set), std::move(*weights), max_rows);
+    std::move(op_set), std::move(packed), std::move(*weights), options.max_rows);
 }
 
 } // namespace
 
-result<std::unique_ptr<model>> load_transformer(std::shared_ptr<const gguf::file> file,
-  const transformer_form& form, const std::string& implementation, std::uint32_t threads,
-  std::uint32_t max_rows) {
+result<std::unique_ptr<model>> load_transformer(
+  std::shared_ptr<const gguf::file> file, const transformer_form& form, const model_options& options) {
   try {
-    return load(std::move(file), form, implementation, threads, max_rows);
+    return load(std::move(file), form, options);
   } catch (const std::bad_alloc&) {
     return fail(errc::resource_exhausted, "no memory for the model's weights");
   } catch (const std::system_error&) {

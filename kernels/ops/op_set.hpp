@@ -15,6 +15,10 @@
 
 namespace godwit::ops {
 
+namespace cpu {
+class packed_file;
+}
+
 /// How one layer looks at positions.
 struct layer_attention {
   std::uint32_t rope = 0;   ///< index of its rotary positions
@@ -26,7 +30,8 @@ struct op_shape {
   std::uint32_t max_rows = 0;  ///< rows of the largest step
   std::uint32_t embedding = 0; ///< the residual stream
   std::uint32_t input = 0;     ///< the widest input of a product
-  std::uint32_t output = 0;    ///< the widest output of a product, the logits aside
+  std::uint32_t output = 0;    ///< the widest output of a product, logits and gated ones aside
+  std::uint32_t gated = 0;     ///< the widest result of a gated product
   std::uint32_t heads = 0;
   std::uint32_t context = 0; ///< positions that may occur
   std::uint32_t rotary = 0;  ///< leading elements of a head that carry a position; even
@@ -90,7 +95,7 @@ struct step {
 ///
 ///     x    [rows, embedding]  the residual stream
 ///     in   [rows, input]      what the next product reads
-///     out  [rows, output]     what the last product gave
+///     out  [rows, output]     what the last product gave, or [rows, 2 * gated]
 ///
 /// `load_*` and `begin` are called by one thread. The ops are called by every thread of the team with the
 /// same arguments, and each ends with a barrier. A row's result never depends, bit for bit, on the other
@@ -109,6 +114,9 @@ class op_set {
   /// Bytes of weights, activations and tables.
   virtual std::size_t resident_bytes() const = 0;
 
+  /// Where packed weights are kept from one load to the next; used by `load_matrix` until it is taken away by
+  /// nullptr. What matrices found there they go on using. An implementation that packs nothing ignores it.
+  virtual void keep_packed(cpu::packed_file*) {}
   /// @param parts tensors of two dimensions with equal columns, which stay valid as long as the file
   /// @returns `unsupported` for a type or width that the implementation cannot take
   virtual result<std::unique_ptr<matrix>> load_matrix(
@@ -134,8 +142,8 @@ class op_set {
   /// in = softmax(scores) · v over the positions that each row sees, of those that its sequence has kept in
   /// the head's list
   virtual void attend(worker& self, std::uint32_t layer) = 0;
-  /// in = act(out[:width]) * out[width : 2 * width]
-  virtual void gate(worker& self, std::uint32_t width, activation act) = 0;
+  /// in = act(a) * b, where a and b are in · weightsᵀ for the two halves of the outputs. `out` is lost.
+  virtual void gated_product(worker& self, const matrix& weights, activation act) = 0;
   /// values = x of these rows
   /// @param rows   ascending
   /// @param values `[rows, embedding]`

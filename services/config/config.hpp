@@ -29,7 +29,8 @@ enum class log_format { text, json };
 struct config {
   std::filesystem::path model; ///< a GGUF file; empty: none was named
   std::vector<std::string> roles{"all"};
-  unsigned threads = 0; ///< for compute; 0 is one a core
+  unsigned threads = 0;      ///< for compute; 0 is one a core
+  bool repack_cache = false; ///< keep packed weights beside the model
   endpoint listen{"127.0.0.1", 8080};
   std::filesystem::path data{"godwit-data"};
   std::string node; ///< the host's name if none was given

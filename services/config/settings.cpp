@@ -160,6 +160,8 @@ const std::vector<setting>& settings() {
     {"model", text, "GGUF file of the model", path<&config::model>},
     {"roles", list, "what this node does: \"all\" or some of its roles", roles},
     {"threads", number, "threads for compute; 0 is one a core", godwit::number<&config::threads, 0, 1024>},
+    {"repack_cache", number, "1 keeps packed weights beside the model, for the next start to map",
+      godwit::number<&config::repack_cache, 0, 1>},
     {"listen", text, "HOST:PORT of the HTTP gateway; port 0 picks a free one", listen},
     {"data", text, "directory of the journal and the cold cache", path<&config::data>},
     {"node", text, "name of this node; the host's name by default", node},

@@ -120,7 +120,10 @@ class running_node {
       return rocks_journal::create(
         journal_options(settings_, data_->journal(), std::make_shared<journal_meter>(figures_, out_)));
     });
-    auto model = load_model(settings_.model, settings_.threads);
+    auto model = load_model(
+      settings_.model, settings_.threads, settings_.repack_cache, [out = out_](const std::string& what) {
+        out->warn("packed weights", {{"why", what}});
+      });
     auto journal = opening.get();
     if (!journal)
       return fail(journal);

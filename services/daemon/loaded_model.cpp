@@ -48,7 +48,8 @@ result<texts> load_texts(const gguf::file& file) {
 
 } // namespace
 
-result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads) {
+result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads, bool keep,
+  std::function<void(const std::string&)> notice) {
   const auto failed = [&](const error& why) {
     return fail(
       why.code, fmt::format("the model {} cannot be loaded: {}", path.string(), why.message), "model");
@@ -59,6 +60,9 @@ result<loaded_model> load_model(const std::filesystem::path& path, unsigned thre
     return failed(opened.error());
   out.file = std::move(*opened);
   out.options.threads = threads;
+  if (keep)
+    out.options.packed = path.string() + ".packed";
+  out.options.notice = std::move(notice);
 
   auto reading = std::async(std::launch::async, [&file = *out.file] { return load_texts(file); });
   auto weights = model::load(out.file, out.options);

@@ -8,7 +8,9 @@
 #include "messages/result.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace godwit {
 
@@ -26,7 +28,10 @@ struct loaded_model {
 /// The card's id is the file's name without ".gguf", its fingerprint covers weights, kernels, tokenizer and
 /// template.
 /// @param threads for compute; 0 is one a core
+/// @param keep    keep packed weights beside the model, in a file of its name and ".packed"
+/// @param notice  told when that file could not be used or written
 /// @returns the loaders' errors with the path in front: for the operator
-result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads);
+result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads, bool keep = false,
+  std::function<void(const std::string&)> notice = {});
 
 } // namespace godwit

@@ -6,6 +6,7 @@
 #include "tools/bench/cold_bench.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/model_bench.hpp"
+#include "tools/bench/sampling_bench.hpp"
 
 #include <fmt/core.h>
 
@@ -192,6 +193,22 @@ int bench_cold(const settings& how, const cold_words& said) {
     r.evicted, r.full_write_amplification, r.full_space_amplification);
   fmt::print("full: {} of the texts that were read again are there, {} of the others\n",
     percent(r.worthy_kept, 1), percent(r.unworthy_kept, 1));
+  return exit_ok;
+}
+
+int bench_sampling(const settings& how, const bench_words& said) {
+  const auto rates = bench::sampling(settings_of(said), said.rows);
+  if (!rates)
+    return report(rates.error(), how.json);
+  auto out = ordered_json::array();
+  std::vector<std::vector<std::string>> rows{{"SETTINGS", "MS", "A ROW, US", "OF THE STEP"}};
+  for (const auto& way : rates->ways) {
+    out.push_back({{"settings", way.name}, {"rows", rates->rows}, {"seconds", way.seconds},
+      {"step_seconds", rates->step_seconds}});
+    rows.push_back({way.name, fmt::format("{:.2f}", 1e3 * way.seconds),
+      fmt::format("{:.1f}", 1e6 * way.seconds / rates->rows), percent(way.seconds, rates->step_seconds)});
+  }
+  how.json ? print_json(out) : print_table(rows);
   return exit_ok;
 }
 

@@ -21,6 +21,7 @@ struct bench_words {
   std::vector<std::uint32_t> batches{1};
   std::vector<std::uint32_t> blocks{1, 8};
   std::uint32_t cached = 4000;
+  std::uint32_t rows = 64;
 };
 
 /// What the bench of the journal is told.
@@ -54,6 +55,8 @@ int bench_machine(const settings& how, const bench_words& said);
 int bench_cache(const settings& how, const bench_words& said);
 /// The cache on disk beside a plain file there.
 int bench_cold(const settings& how, const cold_words& said);
+/// Time to choose the tokens of a step's rows, beside the step's.
+int bench_sampling(const settings& how, const bench_words& said);
 /// Mean negative log-likelihood of a text.
 int bench_nll(const settings& how, const bench_words& said);
 /// Durable records a second of the embedded journal, for each number of sessions, beside those of a plain

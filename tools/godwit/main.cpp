@@ -244,6 +244,9 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
     ->capture_default_str();
   cold->add_flag("--zstd", said.cold.compress, "Compress the pages");
   cold->callback([&said, &exit] { exit = bench_cold(said.how, said.cold); });
+  auto* sampling = declare("sampling", "Time to choose the tokens of a step", bench_sampling);
+  sampling->add_option("--rows", said.bench.rows, "Rows of the step");
+  rounds(sampling);
   auto* nll = declare("nll", "Mean negative log-likelihood of a text", bench_nll);
   nll->add_option("--text", said.bench.text, "File with the text")->required();
 

@@ -59,9 +59,14 @@ void attention_plan::make(const step& what) {
     if (split) {
       used += wanted;
       split_ = true;
+      const auto run = static_cast<std::uint32_t>(
+        std::max<std::size_t>(1, largest / (std::size_t{part.rows} * segment_tokens)));
       for (std::uint32_t head = 0; head < kv_heads_; ++head) {
-        for (std::uint32_t segment = 0; segment < segments; ++segment) {
-          tasks_.push_back({s, part.first_row, part.rows, head, segment, true, part.rows * segment_tokens});
+        // Neighbouring segments go together: while one is read the next one can be asked for.
+        for (std::uint32_t first = 0; first < segments; first += run) {
+          const std::uint32_t last = std::min(segments, first + run);
+          tasks_.push_back({s, part.first_row, part.rows, head, first, last, true,
+            std::size_t{part.rows} * (last - first) * segment_tokens});
         }
       }
       continue;
@@ -72,15 +77,15 @@ void attention_plan::make(const step& what) {
       const std::uint32_t rows = std::min(tile_rows(), part.rows - first);
       const std::size_t seen = kept + first + rows;
       for (std::uint32_t head = 0; head < kv_heads_; ++head) {
-        tasks_.push_back({s, part.first_row + first, rows, head, 0, false, rows * seen});
+        tasks_.push_back({s, part.first_row + first, rows, head, 0, 0, false, rows * seen});
       }
     }
   }
   // The largest first, so that no thread ends with a long task alone.
   std::ranges::sort(tasks_, [](const attention_task& a, const attention_task& b) {
     return a.work != b.work ? a.work > b.work
-                            : std::tie(a.sequence, a.first_row, a.kv_head, a.segment)
-                                < std::tie(b.sequence, b.first_row, b.kv_head, b.segment);
+                            : std::tie(a.sequence, a.first_row, a.kv_head, a.first_segment)
+                                < std::tie(b.sequence, b.first_row, b.kv_head, b.first_segment);
   });
 }
 

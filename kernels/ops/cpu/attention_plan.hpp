@@ -14,9 +14,10 @@ struct attention_task {
   std::uint32_t first_row = 0;
   std::uint32_t rows = 0;
   std::uint32_t kv_head = 0;
-  std::uint32_t segment = 0; ///< the one to compute if `split`
-  bool split = false;        ///< else all segments, merged at once
-  std::size_t work = 0;      ///< pairs of row and position
+  std::uint32_t first_segment = 0; ///< those to compute if `split`: [first, last)
+  std::uint32_t last_segment = 0;
+  bool split = false;   ///< else all segments, merged at once
+  std::size_t work = 0; ///< pairs of row and position
 };
 
 /// Cuts a step's attention into tasks that any thread may take, the largest first. The segments of a few rows

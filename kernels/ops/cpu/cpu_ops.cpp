@@ -14,6 +14,10 @@ namespace {
 
 /// Room for partial results of split attention.
 constexpr std::uint32_t partial_slots = 8192;
+/// Rows that every thread norms for itself: that takes less time than to wait for each other.
+constexpr std::size_t most_alone = 4;
+/// Rows of a gated product whose two factors wait in the near caches.
+constexpr std::size_t gated_rows = 512;
 
 /// Matrices that share their input; outputs follow each other.
 class packed_matrix final : public matrix {
@@ -49,6 +53,11 @@ const packed_matrix& packed(const matrix& weights) {
   return static_cast<const packed_matrix&>(weights);
 }
 
+/// Tiles that a thread takes at a time: several items for each thread, so that a slower one takes fewer.
+std::size_t grain_for(const worker& self, std::size_t tiles) {
+  return std::max<std::size_t>(1, tiles / (std::size_t{self.count()} * 8));
+}
+
 } // namespace
 
 result<std::unique_ptr<op_set>> cpu_ops::make(
@@ -62,8 +71,6 @@ result<std::unique_ptr<op_set>> cpu_ops::make(
 
 cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads)
   : kernels_{kernels}, shape_{shape}, threads_{threads}, x_{std::size_t{shape.max_rows} * shape.embedding},
-    in_floats_{shape.max_rows * padded(shape.input)}, in_quants_{shape.max_rows * padded(shape.input)},
-    in_blocks_{shape.max_rows * padded(shape.input) / block_inputs},
     out_{std::size_t{shape.max_rows} * shape.output},
     turns_{shape.ropes.size() * shape.max_rows * shape.rotary}, plan_{shape, threads.size(), partial_slots},
     partials_{partial_slots * partial_size(shape.kv.head_dim)}, sequence_of_row_(shape.max_rows),
@@ -73,9 +80,16 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
   GODWIT_CHECK(ran != compiled_targets().end());
   name_ = "cpu:" + std::string{ran->name};
 
+  for (auto& in : inputs_) {
+    in = input_rows{shape.max_rows, padded(shape.input)};
+  }
   const std::size_t queries = plan_.most_queries();
+  const std::size_t factors = std::min<std::size_t>(shape.max_rows, gated_rows) * tile_outputs;
   for (auto& own : scratch_) {
     own.row = aligned_array<float>{padded(std::max(shape.input, shape.embedding))};
+    own.normed = input_rows{std::min<std::size_t>(shape.max_rows, most_alone), padded(shape.embedding)};
+    own.gates = aligned_array<float>{factors};
+    own.ups = aligned_array<float>{factors};
     own.tile = aligned_buffer{product_scratch_bytes(padded(shape.input))};
     own.scores = aligned_array<float>{attention_scratch(queries, shape.kv.head_dim)};
     own.results = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
@@ -85,8 +99,11 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
 }
 
 std::size_t cpu_ops::resident_bytes() const {
-  return weight_bytes_ + x_.bytes() + in_floats_.bytes() + in_quants_.bytes() + in_blocks_.bytes()
-         + out_.bytes() + turns_.bytes() + partials_.bytes();
+  std::size_t bytes = weight_bytes_ + x_.bytes() + out_.bytes() + turns_.bytes() + partials_.bytes();
+  for (const auto& in : inputs_) {
+    bytes += in.bytes();
+  }
+  return bytes;
 }
 
 result<std::unique_ptr<matrix>> cpu_ops::load_matrix(
@@ -96,17 +113,32 @@ result<std::unique_ptr<matrix>> cpu_ops::load_matrix(
     GODWIT_CHECK(tensor->columns() == parts.front()->columns());
     const weight_format format = packed_part::format_for(tensor->type);
     (traits(format).quantised ? needs_quants_ : needs_floats_) = true;
-    packed_part part{format, tensor->rows(), tensor->columns()};
-    threads_.run([&](worker& self) {
-      for (std::size_t tile = self.take(); tile < part.tiles(); tile = self.take()) {
-        part.pack(*tensor, tile);
-      }
-    });
+    packed_part part = load_part(*tensor, format);
     file.forget(*tensor);
-    weight_bytes_ += part.bytes();
+    weight_bytes_ += part.bytes().size();
     made->add(std::move(part));
   }
   return made;
+}
+
+packed_part cpu_ops::load_part(const gguf::tensor& tensor, weight_format format) {
+  const std::size_t outputs = tensor.rows();
+  const std::size_t inputs = tensor.columns();
+  if (kept_ != nullptr) {
+    if (const auto found = kept_->find(tensor.name, format, outputs, inputs); !found.empty()) {
+      return {format, outputs, inputs, found};
+    }
+  }
+  packed_part part{format, outputs, inputs};
+  threads_.run([&](worker& self) {
+    for (std::size_t tile = self.take(); tile < part.tiles(); tile = self.take()) {
+      part.pack(tensor, tile);
+    }
+  });
+  if (kept_ != nullptr) {
+    kept_->add(tensor.name, format, outputs, inputs, part.bytes());
+  }
+  return part;
 }
 
 result<std::unique_ptr<gain>> cpu_ops::load_gain(const gguf::file&, const gguf::tensor& tensor) {
@@ -127,15 +159,15 @@ void cpu_ops::begin(const step& what) {
   }
 }
 
-product_input cpu_ops::input(std::size_t width) const {
-  return {in_quants_.data(), in_blocks_.data(), in_floats_.data(), padded(width)};
+product_input cpu_ops::input(const scratch& own, std::size_t width) const {
+  return {own.in->quants.data(), own.in->blocks.data(), own.in->floats.data(), padded(width)};
 }
 
-void cpu_ops::quantise(
-  const float* values, std::size_t count, std::size_t row, std::size_t offset, std::size_t width) {
+void cpu_ops::quantise(input_rows& to, const float* values, std::size_t count, std::size_t row,
+  std::size_t offset, std::size_t width) const {
   const std::size_t at = row * padded(width) + offset;
   const std::size_t whole = count / block_inputs * block_inputs;
-  kernels_.quantise(values, whole, in_quants_.data() + at, in_blocks_.data() + at / block_inputs);
+  kernels_.quantise(values, whole, to.quants.data() + at, to.blocks.data() + at / block_inputs);
 }
 
 void cpu_ops::make_turns(std::size_t row) {
@@ -171,26 +203,35 @@ void cpu_ops::embed(worker& self, const matrix& table, float scale) {
 
 void cpu_ops::norm_row(scratch& own, const gain& weight, std::size_t from, std::size_t to) {
   const std::size_t width = shape_.embedding;
-  float* const y = needs_floats_ ? in_floats_.data() + to * padded(width) : own.row.data();
+  auto& in = *own.in;
+  float* const y = needs_floats_ ? in.floats.data() + to * padded(width) : own.row.data();
   kernels_.norm(x(from), static_cast<const float_gain&>(weight).values.data(), width, shape_.norm_epsilon, y);
   if (needs_quants_) {
-    quantise(y, width, to, 0, width);
+    quantise(in, y, width, to, 0, width);
   }
 }
 
+bool cpu_ops::norms_alone(const worker& self, std::size_t count) const {
+  return self.count() > 1 && count <= most_alone;
+}
+
 void cpu_ops::norm(worker& self, const gain& weight) {
-  const auto mine = self.share(rows());
+  auto& own = scratch_[self.index()];
+  const bool alone = norms_alone(self, rows());
+  own.in = alone ? &own.normed : &inputs_[0];
+  const auto mine = alone ? item_range{0, rows()} : self.share(rows());
   for (std::size_t row = mine.begin; row < mine.end; ++row) {
-    norm_row(scratch_[self.index()], weight, row, row);
+    norm_row(own, weight, row, row);
   }
-  self.sync();
+  if (!alone) {
+    self.sync();
+  }
 }
 
 void cpu_ops::multiply(worker& self, const matrix& weights, std::size_t count, const product_output& out) {
   const auto& all = packed(weights);
-  const product_input in = input(all.inputs());
-  // Several items for each thread, so that a slower one takes fewer.
-  const std::size_t grain = std::max<std::size_t>(1, all.tiles / (std::size_t{self.count()} * 8));
+  const product_input in = input(scratch_[self.index()], all.inputs());
+  const std::size_t grain = grain_for(self, all.tiles);
   const std::size_t items = (all.tiles + grain - 1) / grain;
   for (std::size_t item = self.take(); item < items; item = self.take()) {
     const std::size_t first = item * grain;
@@ -286,7 +327,7 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
   const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
   const auto& part = step_.sequences[task.sequence];
   auto& pool = part.target->pool();
-  const kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
+  kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
   const std::size_t kept = part.target->kept(layer, task.kv_head);
 
   const std::uint32_t window = shape_.layers[layer].window;
@@ -309,17 +350,22 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
     static_cast<float>(shape_.attention_scale), static_cast<float>(shape_.score_cap)};
   const std::size_t size = partial_size(dim);
 
-  if (task.split) {
-    kernels_.attend(kv, queries, task.segment, score, own.scores.data(), own.results.data());
+  const std::size_t segments = (visible + segment_tokens - 1) / segment_tokens;
+  const std::size_t last = task.split ? task.last_segment : segments;
+  kv.asked = std::min(kv.pages.size(), last * segment_tokens / page_tokens);
+
+  for (std::uint32_t segment = task.first_segment; segment < task.last_segment; ++segment) {
+    kernels_.attend(kv, queries, segment, score, own.scores.data(), own.results.data());
     for (std::uint32_t q = 0; q < queries.size(); ++q) {
       const auto row = static_cast<std::uint32_t>(task.first_row + q / group);
       const auto head = static_cast<std::uint32_t>(task.kv_head * group + q % group);
       std::copy_n(
-        own.results.data() + q * size, size, partials_.data() + plan_.slot(row, head, task.segment) * size);
+        own.results.data() + q * size, size, partials_.data() + plan_.slot(row, head, segment) * size);
     }
+  }
+  if (task.split) {
     return;
   }
-  const std::size_t segments = (visible + segment_tokens - 1) / segment_tokens;
   // Segments before the first row's window have nothing to see.
   const std::size_t start = own.queries.front().first / segment_tokens;
   kernels_.attend(kv, queries, start, score, own.scores.data(), own.results.data());
@@ -332,18 +378,18 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const std::size_t row = task.first_row + q / group;
     const std::size_t head = task.kv_head * group + q % group;
-    kernels_.normalise(own.results.data() + q * size, dim, attended(row, head));
+    kernels_.normalise(own.results.data() + q * size, dim, attended(own, row, head));
   }
   if (needs_quants_ && !heads_share_blocks(group)) {
     for (std::size_t r = 0; r < task.rows; ++r) {
-      quantise_heads(task.first_row + r, task.kv_head * group, group);
+      quantise_heads(own, task.first_row + r, task.kv_head * group, group);
     }
   }
 }
 
-void cpu_ops::quantise_heads(std::size_t row, std::size_t head, std::size_t count) {
+void cpu_ops::quantise_heads(const scratch& own, std::size_t row, std::size_t head, std::size_t count) {
   const std::size_t dim = shape_.kv.head_dim;
-  quantise(attended(row, head), count * dim, row, head * dim, shape_.heads * dim);
+  quantise(*own.in, attended(own, row, head), count * dim, row, head * dim, shape_.heads * dim);
 }
 
 void cpu_ops::merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, std::uint32_t count) {
@@ -357,16 +403,17 @@ void cpu_ops::merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, s
     for (std::uint32_t segment = 1; segment < segments; ++segment) {
       kernels_.merge(first + segment * size, dim, merged);
     }
-    kernels_.normalise(merged, dim, attended(row, h));
+    kernels_.normalise(merged, dim, attended(own, row, h));
   }
   const bool done = segments == 0 && !heads_share_blocks(shape_.heads / shape_.kv.kv_heads);
   if (needs_quants_ && !done) {
-    quantise_heads(row, head, count);
+    quantise_heads(own, row, head, count);
   }
 }
 
 void cpu_ops::attend(worker& self, std::uint32_t layer) {
   auto& own = scratch_[self.index()];
+  own.in = &inputs_[0];
   const auto tasks = plan_.tasks();
   for (std::size_t i = self.take(); i < tasks.size(); i = self.take()) {
     attend_task(own, tasks[i], layer);
@@ -385,26 +432,48 @@ void cpu_ops::attend(worker& self, std::uint32_t layer) {
   self.sync();
 }
 
-void cpu_ops::gate(worker& self, std::uint32_t width, activation act) {
+void cpu_ops::gated_product(worker& self, const matrix& weights, activation act) {
+  const auto& all = packed(weights);
+  GODWIT_CHECK(all.parts.size() == 2 && all.parts[0].outputs() == all.parts[1].outputs());
   const auto gate = act == activation::silu ? kernels_.gate : kernels_.gate_gelu;
   auto& own = scratch_[self.index()];
-  const std::size_t blocks = padded(width) / block_inputs;
-  const auto mine = self.share(rows() * blocks);
-  for (std::size_t item = mine.begin; item < mine.end;) {
-    // As many blocks of one row as are left.
-    const std::size_t row = item / blocks;
-    const std::size_t offset = item % blocks * block_inputs;
-    const std::size_t run = std::min(mine.end - item, blocks - item % blocks);
-    const std::size_t count = std::min(run * block_inputs, width - offset);
-    const float* const a = out_.data() + row * 2 * width + offset;
-    float* const y = needs_floats_ ? in_floats_.data() + row * padded(width) + offset : own.row.data();
-    gate(a, a + width, count, y);
+  const product_input in = input(own, all.inputs());
+  input_rows& to = inputs_[1];
+  const std::size_t width = all.parts[0].outputs();
+  const std::size_t tiles = all.parts[0].tiles();
+  // A tile's outputs are a block of the next product's inputs.
+  static_assert(tile_outputs == block_inputs);
+  const auto finish_row = [&](std::size_t row, std::size_t at, std::size_t first, std::size_t count) {
+    float* const y = needs_floats_ ? to.floats.data() + row * padded(width) + first : own.row.data();
+    gate(own.gates.data() + at * tile_outputs, own.ups.data() + at * tile_outputs, count, y);
     if (needs_quants_) {
-      quantise(y, count, row, offset, width);
+      quantise(to, y, count, row, first, width);
     }
-    item += run;
+  };
+  const auto finish_tile = [&](std::size_t tile) {
+    const std::size_t first = tile * tile_outputs;
+    const std::size_t count = std::min(tile_outputs, width - first);
+    for (std::size_t row = 0; row < rows(); row += gated_rows) {
+      const std::size_t some = std::min(gated_rows, rows() - row);
+      for (std::size_t part = 0; part < 2; ++part) {
+        float* const factor = part == 0 ? own.gates.data() : own.ups.data();
+        kernels_.product(all.parts[part], in.from(row), 0, some, tile, tile + 1,
+          {factor, tile_outputs, false, first}, own.tile.data());
+      }
+      for (std::size_t r = 0; r < some; ++r) {
+        finish_row(row + r, r, first, count);
+      }
+    }
+  };
+  const std::size_t grain = grain_for(self, tiles);
+  const std::size_t items = (tiles + grain - 1) / grain;
+  for (std::size_t item = self.take(); item < items; item = self.take()) {
+    for (std::size_t tile = item * grain; tile < std::min(tiles, (item + 1) * grain); ++tile) {
+      finish_tile(tile);
+    }
   }
   self.sync();
+  own.in = &to;
 }
 
 void cpu_ops::tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) {
@@ -417,11 +486,16 @@ void cpu_ops::tap(worker& self, std::span<const std::uint32_t> rows, std::span<f
 
 void cpu_ops::finish(
   worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) {
-  const auto mine = self.share(step_.wanted.size());
+  auto& own = scratch_[self.index()];
+  const bool alone = norms_alone(self, step_.wanted.size());
+  own.in = alone ? &own.normed : &inputs_[0];
+  const auto mine = alone ? item_range{0, step_.wanted.size()} : self.share(step_.wanted.size());
   for (std::size_t i = mine.begin; i < mine.end; ++i) {
-    norm_row(scratch_[self.index()], weight, step_.wanted[i], i);
+    norm_row(own, weight, step_.wanted[i], i);
   }
-  self.sync();
+  if (!alone) {
+    self.sync();
+  }
   multiply(self, head, step_.wanted.size(), {logits.data(), head.outputs(), false});
   if (cap != 0) {
     const auto part = self.share(logits.size());

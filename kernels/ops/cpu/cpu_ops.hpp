@@ -3,8 +3,10 @@
 #include "kernels/ops/cpu/aligned_buffer.hpp"
 #include "kernels/ops/cpu/attention_plan.hpp"
 #include "kernels/ops/cpu/kernels.hpp"
+#include "kernels/ops/cpu/packed_file.hpp"
 #include "kernels/ops/op_set.hpp"
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ class cpu_ops final : public op_set {
   kv_type kv_elements() const override { return kv_type::f16; }
   std::size_t resident_bytes() const override;
 
+  void keep_packed(packed_file* kept) override { kept_ = kept; }
   result<std::unique_ptr<matrix>> load_matrix(
     const gguf::file& file, std::span<const gguf::tensor* const> parts) override;
   result<std::unique_ptr<gain>> load_gain(const gguf::file& file, const gguf::tensor& tensor) override;
@@ -35,7 +38,7 @@ class cpu_ops final : public op_set {
   void add_norm(worker& self, const gain& weight) override;
   void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) override;
   void attend(worker& self, std::uint32_t layer) override;
-  void gate(worker& self, std::uint32_t width, activation act) override;
+  void gated_product(worker& self, const matrix& weights, activation act) override;
   void tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) override;
   void finish(
     worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) override;
@@ -43,9 +46,25 @@ class cpu_ops final : public op_set {
  private:
   cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads);
 
+  /// Rows that a product reads, in both forms.
+  struct input_rows {
+    aligned_array<float> floats;
+    aligned_array<std::int8_t> quants;
+    aligned_array<block_info> blocks;
+
+    input_rows() = default;
+    input_rows(std::size_t rows, std::size_t width)
+      : floats{rows * width}, quants{rows * width}, blocks{rows * width / block_inputs} {}
+    std::size_t bytes() const { return floats.bytes() + quants.bytes() + blocks.bytes(); }
+  };
+
   /// Of one thread.
   struct scratch {
+    input_rows* in = nullptr;     ///< where `in` is: one of the shared inputs, or `normed`
+    input_rows normed;            ///< of few rows
     aligned_array<float> row;     ///< [input]
+    aligned_array<float> gates;   ///< [gated_rows, tile_outputs]
+    aligned_array<float> ups;     ///< the same
     aligned_buffer tile;          ///< [product_scratch_bytes]
     aligned_array<float> scores;  ///< [attention_scratch]
     aligned_array<float> results; ///< [queries, partial_size]
@@ -53,18 +72,22 @@ class cpu_ops final : public op_set {
     std::vector<attention_query> queries;
   };
 
+  /// Packs a tensor, or takes it from where it was kept.
+  packed_part load_part(const gguf::tensor& tensor, weight_format format);
   std::size_t rows() const { return step_.tokens.size(); }
   /// Elements from one row of inputs to the next: rows start at multiples of a block.
   static std::size_t padded(std::size_t width) {
     return (width + block_inputs - 1) / block_inputs * block_inputs;
   }
   float* x(std::size_t row) { return x_.data() + row * shape_.embedding; }
-  product_input input(std::size_t width) const;
+  product_input input(const scratch& own, std::size_t width) const;
+  /// True if each thread should norm so many rows for itself.
+  bool norms_alone(const worker& self, std::size_t count) const;
   /// Norms row `from` of x into row `to` of the input.
   void norm_row(scratch& own, const gain& weight, std::size_t from, std::size_t to);
-  /// Quantises the whole blocks of `count` elements that start at `offset` of a row of the input.
-  void quantise(
-    const float* values, std::size_t count, std::size_t row, std::size_t offset, std::size_t width);
+  /// Quantises the whole blocks of `count` elements that start at `offset` of a row of an input.
+  void quantise(input_rows& to, const float* values, std::size_t count, std::size_t row, std::size_t offset,
+    std::size_t width) const;
   void multiply(worker& self, const matrix& weights, std::size_t rows, const product_output& out);
   /// Writes the row's turns for every kind of rotary positions.
   void make_turns(std::size_t row);
@@ -76,13 +99,13 @@ class cpu_ops final : public op_set {
     float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const;
   void attend_task(scratch& own, const attention_task& task, std::uint32_t layer);
   /// Where a row's result of attention for a head stands in the input.
-  float* attended(std::size_t row, std::size_t head) {
+  float* attended(const scratch& own, std::size_t row, std::size_t head) {
     const std::size_t dim = shape_.kv.head_dim;
-    return in_floats_.data() + row * padded(shape_.heads * dim) + head * dim;
+    return own.in->floats.data() + row * padded(shape_.heads * dim) + head * dim;
   }
   /// True if a block of the input may hold parts of two groups of `count` heads.
   bool heads_share_blocks(std::size_t count) const { return count * shape_.kv.head_dim % block_inputs != 0; }
-  void quantise_heads(std::size_t row, std::size_t head, std::size_t count);
+  void quantise_heads(const scratch& own, std::size_t row, std::size_t head, std::size_t count);
   /// Merges the segments of some heads of a row where they were split, and quantises what no task has.
   void merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, std::uint32_t count);
 
@@ -90,6 +113,7 @@ class cpu_ops final : public op_set {
   std::string name_;
   op_shape shape_;
   team& threads_;
+  packed_file* kept_ = nullptr;
   std::uint64_t steps_ = 0;
   step step_;
 
@@ -98,9 +122,7 @@ class cpu_ops final : public op_set {
   std::size_t weight_bytes_ = 0;
 
   aligned_array<float> x_;
-  aligned_array<float> in_floats_;
-  aligned_array<std::int8_t> in_quants_;
-  aligned_array<block_info> in_blocks_;
+  std::array<input_rows, 2> inputs_; ///< a gated product reads the first and writes the second
   aligned_array<float> out_;
   aligned_array<float> turns_; ///< [ropes, max_rows, rotary / 2][cos, sin]
 

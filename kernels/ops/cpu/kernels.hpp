@@ -59,13 +59,19 @@ struct product_input {
   const block_info* blocks = nullptr;  ///< [rows, stride / 32]
   const float* floats = nullptr;       ///< [rows, stride]
   std::size_t stride = 0;              ///< a multiple of 32
+
+  /// The rows from `row` on.
+  product_input from(std::size_t row) const {
+    return {quants + row * stride, blocks + row * (stride / block_inputs), floats + row * stride, stride};
+  }
 };
 
 /// Outputs of a product.
 struct product_output {
-  float* data = nullptr; ///< row 0 of the part's first output
+  float* data = nullptr; ///< row 0 of output `first`
   std::size_t stride = 0;
-  bool add = false; ///< add to what is there
+  bool add = false;      ///< add to what is there
+  std::size_t first = 0; ///< the part's output that stands at `data`; a multiple of tile_outputs
 };
 
 /// The KV pages of one layer and head of a sequence.
@@ -74,6 +80,7 @@ struct kv_pages {
   std::size_t stride = 0; ///< elements of a page
   std::span<const page_id> pages;
   std::size_t head_dim = 0; ///< a multiple of 16
+  std::size_t asked = 0;    ///< pages before this one may be asked for ahead of their use
 };
 
 /// A rotated query vector and which positions of the page list it sees: those from `first` on, below

@@ -14,7 +14,7 @@ namespace {
 
 /// 32 weights of one output, ready to be spread over a tile.
 struct packed_block {
-  std::array<std::uint8_t, 32> quants; ///< 4-bit formats use 16 of them
+  std::array<std::uint8_t, 32> quants; ///< as they are stored; two to a byte in 4-bit formats
   std::array<float, 2> wide;           ///< coefficients of formats with f32 ones
   std::array<std::uint16_t, 2> narrow; ///< and of those with f16 ones
 };
@@ -40,14 +40,14 @@ void read(const block_q4_1& from, std::size_t, packed_block& to) {
 
 void read(const block_q5_0& from, std::size_t, packed_block& to) {
   for (std::size_t i = 0; i < 32; ++i) {
-    to.quants[i] = static_cast<std::uint8_t>((nibble(from.qs, i) | fifth_bit(from.qh, i)) - 16 + 128);
+    to.quants[i] = nibble(from.qs, i) | fifth_bit(from.qh, i);
   }
   to.narrow[0] = from.d;
 }
 
 void read(const block_q5_1& from, std::size_t, packed_block& to) {
   for (std::size_t i = 0; i < 32; ++i) {
-    to.quants[i] = static_cast<std::uint8_t>((nibble(from.qs, i) | fifth_bit(from.qh, i)) + 128);
+    to.quants[i] = nibble(from.qs, i) | fifth_bit(from.qh, i);
   }
   to.narrow = {from.d, from.m};
 }
@@ -80,7 +80,7 @@ void read(const block_q5_k& from, std::size_t part, packed_block& to) {
   const std::uint8_t* const bytes = from.qs + part / 2 * 32;
   for (std::size_t i = 0; i < 32; ++i) {
     const auto low = part % 2 == 0 ? bytes[i] & 15U : bytes[i] >> 4U;
-    to.quants[i] = static_cast<std::uint8_t>((low | (from.qh[i] >> part & 1U) << 4U) + 128);
+    to.quants[i] = static_cast<std::uint8_t>(low | (from.qh[i] >> part & 1U) << 4U);
   }
   to.wide = k_coefficients(from, part);
 }
@@ -92,10 +92,58 @@ void read(const block_q6_k& from, std::size_t part, packed_block& to) {
     const std::uint8_t byte = from.ql[64 * h + 32 * (k % 2) + i];
     const auto low = k < 2 ? byte & 15U : byte >> 4U;
     const auto high = from.qh[32 * h + i] >> (2 * k) & 3U;
-    to.quants[i] = static_cast<std::uint8_t>((low | high << 4U) - 32 + 128);
+    to.quants[i] = static_cast<std::uint8_t>(low | high << 4U);
   }
   const float d = half_to_float(from.d);
   to.wide = {d * from.scales[2 * part], d * from.scales[2 * part + 1]};
+}
+
+/// Spreads the weights of one output over its block of a tile. @param to the output's first byte
+void put_quants(const std::array<std::uint8_t, 32>& quants, std::size_t bits, std::byte* to) {
+  constexpr std::size_t group = tile_outputs * 4;
+  if (bits == 4 || bits == 8) {
+    for (std::size_t g = 0; g < bits; ++g) {
+      std::memcpy(to + g * group, quants.data() + g * 4, 4);
+    }
+    return;
+  }
+  std::array<std::uint8_t, 16> low;
+  std::array<std::uint8_t, 8> high{}; // one plane of 4 bytes, or two
+  for (std::size_t i = 0; i < 16; ++i) {
+    low[i] = static_cast<std::uint8_t>((quants[i] & 15U) | (quants[i + 16] & 15U) << 4U);
+  }
+  for (std::size_t i = 0; i < 32; ++i) {
+    const std::size_t g = i / 4;
+    auto& byte = high[(bits == 6 ? g / 4 * 4 : 0) + i % 4];
+    byte = static_cast<std::uint8_t>(byte | quants[i] >> 4U << (bits == 6 ? g % 4 * 2 : g));
+  }
+  for (std::size_t g = 0; g < 4; ++g) {
+    std::memcpy(to + g * group, low.data() + g * 4, 4);
+  }
+  for (std::size_t plane = 0; plane < bits - 4; ++plane) {
+    std::memcpy(to + (4 + plane) * group, high.data() + plane * 4, 4);
+  }
+}
+
+/// The stored weight of an input. @param from as for put_quants
+unsigned quant_at(const std::byte* from, std::size_t bits, std::size_t input) {
+  constexpr std::size_t group = tile_outputs * 4;
+  const std::size_t g = input / 4;
+  const auto byte = [&](std::size_t which) {
+    return std::to_integer<unsigned>(from[which * group + input % 4]);
+  };
+  if (bits == 8) {
+    return byte(g);
+  }
+  const unsigned low = g < 4 ? byte(g) & 15U : byte(g - 4) >> 4U;
+  switch (bits) {
+  case 5:
+    return low | (byte(4) >> g & 1U) << 4U;
+  case 6:
+    return low | (byte(4 + g / 4) >> (g % 4 * 2) & 3U) << 4U;
+  default:
+    return low;
+  }
 }
 
 template <class Block, std::size_t Elements>
@@ -105,7 +153,6 @@ void pack_quantised(const gguf::tensor& from, std::size_t tile, weight_format fo
   const std::size_t last = std::min<std::size_t>(first + tile_outputs, from.rows());
   constexpr std::size_t parts = Elements / block_inputs;
   const std::size_t blocks = from.columns() / block_inputs;
-  const std::size_t groups = form.bits == 4 ? 4 : 8;
   packed_block unpacked{};
   Block block;
   for (std::size_t output = first; output < last; ++output) {
@@ -117,10 +164,7 @@ void pack_quantised(const gguf::tensor& from, std::size_t tile, weight_format fo
         row += sizeof block;
       }
       read(block, b % parts, unpacked);
-      std::byte* const to = packed + b * form.block_stride() + lane * 4;
-      for (std::size_t g = 0; g < groups; ++g) {
-        std::memcpy(to + g * tile_outputs * 4, unpacked.quants.data() + g * 4, 4);
-      }
+      put_quants(unpacked.quants, form.bits, packed + b * form.block_stride() + lane * 4);
       for (std::size_t c = 0; c < form.coefficients; ++c) {
         std::byte* const at = packed + b * form.block_stride() + form.block_bytes()
                               + (c * tile_outputs + lane) * form.coefficient_bytes;
@@ -168,32 +212,43 @@ weight_format packed_part::format_for(gguf::tensor_type type) {
   case tensor_type::q4_1:
     return weight_format::q4_min;
   case tensor_type::q5_0:
+    return weight_format::q5_signed;
+  case tensor_type::q5_1:
+    return weight_format::q5_min;
   case tensor_type::q8_0:
     return weight_format::q8;
-  case tensor_type::q5_1:
-    return weight_format::q8_min;
   case tensor_type::q4_k:
     return weight_format::q4_min_wide;
   case tensor_type::q5_k:
-    return weight_format::q8_min_wide;
+    return weight_format::q5_min_wide;
   case tensor_type::q6_k:
-    return weight_format::q8_half;
+    return weight_format::q6_half;
   }
   GODWIT_CHECK(false && "a tensor type that the file reader lets through");
   return weight_format::f32;
 }
 
 packed_part::packed_part(weight_format format, std::size_t outputs, std::size_t inputs)
-  : format_{format}, outputs_{outputs}, inputs_{inputs} {
+  : format_{format}, outputs_{outputs}, inputs_{inputs}, tile_bytes_{bytes_for(format, 1, inputs)},
+    data_{tiles() * tile_bytes_}, bytes_{data_.data(), data_.size()} {}
+
+packed_part::packed_part(
+  weight_format format, std::size_t outputs, std::size_t inputs, std::span<const std::byte> packed)
+  : format_{format}, outputs_{outputs}, inputs_{inputs}, tile_bytes_{bytes_for(format, 1, inputs)},
+    bytes_{packed} {
+  GODWIT_CHECK(packed.size() == tiles() * tile_bytes_);
+}
+
+std::size_t packed_part::bytes_for(weight_format format, std::size_t outputs, std::size_t inputs) {
   const format_traits form = traits(format);
   const std::size_t content =
-    form.quantised ? blocks() * form.block_stride() : inputs * tile_outputs * form.bits / 8;
-  tile_bytes_ = (content + 63) / 64 * 64;
-  data_ = aligned_buffer{tiles() * tile_bytes_};
+    form.quantised ? inputs / block_inputs * form.block_stride() : inputs * tile_outputs * form.bits / 8;
+  return (outputs + tile_outputs - 1) / tile_outputs * ((content + 63) / 64 * 64);
 }
 
 void packed_part::pack(const gguf::tensor& from, std::size_t tile) {
   GODWIT_CHECK(from.rows() == outputs_ && from.columns() == inputs_ && format_for(from.type) == format_);
+  GODWIT_CHECK(data_.size() != 0);
   std::byte* const to = data_.data() + tile * tile_bytes_;
   using gguf::tensor_type;
   switch (from.type) {
@@ -236,8 +291,7 @@ void packed_part::unpack(std::size_t output, std::span<float> values) const {
     }
     return;
   }
-  const bool halves = format_ == weight_format::q8_half;
-  const int offset = form.bits == 8 ? 128 : format_ == weight_format::q4_signed ? 8 : 0;
+  const bool halves = format_ == weight_format::q6_half;
   for (std::size_t b = 0; b < blocks(); ++b) {
     const std::byte* const block = weights + b * form.block_stride();
     const std::byte* const own = block + form.block_bytes();
@@ -248,14 +302,10 @@ void packed_part::unpack(std::size_t output, std::span<float> values) const {
     };
     const double minimum = form.coefficients == 2 && !halves ? coefficient(1) : 0.0F;
     for (std::size_t i = 0; i < block_inputs; ++i) {
-      // In 4-bit groups the first half of the inputs lies in the low halves of the bytes.
-      const std::size_t element = form.bits == 4 ? i % 16 : i;
-      const auto byte =
-        std::to_integer<unsigned>(block[(element / 4 * tile_outputs + lane) * 4 + element % 4]);
-      const unsigned quant = form.bits == 8 ? byte : i < 16 ? byte & 15U : byte >> 4U;
+      const int quant = static_cast<int>(quant_at(block + lane * 4, form.bits, i)) - form.offset;
       const double scale = coefficient(halves && i >= 16 ? 1 : 0);
       // In a double product and sum are exact for all formats, so that this rounds once.
-      values[b * block_inputs + i] = static_cast<float>(scale * (static_cast<int>(quant) - offset) + minimum);
+      values[b * block_inputs + i] = static_cast<float>(scale * quant + minimum);
     }
   }
 }

@@ -20,10 +20,11 @@ enum class weight_format : std::uint8_t {
   q4_signed,   ///< 4 bits minus 8, f16 scale: Q4_0
   q4_min,      ///< 4 bits, f16 scale and minimum: Q4_1
   q4_min_wide, ///< 4 bits, f32 scale and minimum: Q4_K
-  q8,          ///< 8 bits, f16 scale: Q8_0, Q5_0
-  q8_min,      ///< 8 bits, f16 scale and minimum: Q5_1
-  q8_min_wide, ///< 8 bits, f32 scale and minimum: Q5_K
-  q8_half,     ///< 8 bits, an f32 scale for each 16 inputs: Q6_K
+  q5_signed,   ///< 5 bits minus 16, f16 scale: Q5_0
+  q5_min,      ///< 5 bits, f16 scale and minimum: Q5_1
+  q5_min_wide, ///< 5 bits, f32 scale and minimum: Q5_K
+  q6_half,     ///< 6 bits minus 32, an f32 scale for each 16 inputs: Q6_K
+  q8,          ///< 8 bits, f16 scale: Q8_0
   f32,
   f16,
   bf16,
@@ -31,7 +32,8 @@ enum class weight_format : std::uint8_t {
 
 /// The numbers of a format that its layout follows from.
 struct format_traits {
-  std::uint8_t bits = 0;              ///< of a weight; 4 or 8 for quantised formats
+  std::uint8_t bits = 0;              ///< of a weight; 4, 5, 6 or 8 for quantised formats
+  std::uint8_t offset = 0;            ///< a quantised weight is stored plus this
   std::uint8_t coefficients = 0;      ///< scales and minima of one output in a block
   std::uint8_t coefficient_bytes = 0; ///< 2 or 4
   bool quantised = false;
@@ -47,37 +49,45 @@ struct format_traits {
 constexpr format_traits traits(weight_format format) {
   switch (format) {
   case weight_format::q4_signed:
-    return {4, 1, 2, true};
+    return {4, 8, 1, 2, true};
   case weight_format::q4_min:
-    return {4, 2, 2, true};
+    return {4, 0, 2, 2, true};
   case weight_format::q4_min_wide:
-    return {4, 2, 4, true};
+    return {4, 0, 2, 4, true};
+  case weight_format::q5_signed:
+    return {5, 16, 1, 2, true};
+  case weight_format::q5_min:
+    return {5, 0, 2, 2, true};
+  case weight_format::q5_min_wide:
+    return {5, 0, 2, 4, true};
+  case weight_format::q6_half:
+    return {6, 32, 2, 4, true};
   case weight_format::q8:
-    return {8, 1, 2, true};
-  case weight_format::q8_min:
-    return {8, 2, 2, true};
-  case weight_format::q8_min_wide:
-    return {8, 2, 4, true};
-  case weight_format::q8_half:
-    return {8, 2, 4, true};
+    return {8, 128, 1, 2, true};
   case weight_format::f32:
-    return {32, 0, 0, false};
+    return {32, 0, 0, 0, false};
   case weight_format::f16:
-    return {16, 0, 0, false};
+    return {16, 0, 0, 0, false};
   case weight_format::bf16:
-    return {16, 0, 0, false};
+    return {16, 0, 0, 0, false};
   }
   return {};
 }
+
+/// Version of the layout below.
+inline constexpr std::uint32_t packed_version = 2;
 
 /// A weight matrix `[outputs, inputs]` in tiles of 32 outputs, so that one vector holds the same inputs of
 /// neighbouring outputs and no sum across lanes is needed. The layout is the same for every vector width.
 ///
 /// A quantised tile holds for each block of 32 inputs its weights, then its coefficients, so that all of it
 /// is read in one direction. Weights:
-///   8 bits: `[8 groups][32 outputs][4 inputs]`, each the signed weight plus 128;
+///   8 bits: `[8 groups][32 outputs][4 inputs]`;
 ///   4 bits: `[4 groups][32 outputs][4 bytes]`, inputs 4g..4g+3 in the low halves, 16+4g..16+4g+3 in the
-///   high.
+///   high;
+///   5 bits: the low four as 4 bits, then `[32 outputs][4 bytes]`, whose bit g belongs to inputs 4g..4g+3;
+///   6 bits: the low four, then `[2 halves][32 outputs][4 bytes]`, whose bits 2g, 2g+1 belong to inputs
+///   4g..4g+3 of the half.
 /// Coefficients: `[scale, or scales of both halves][32 outputs]`, then `[minimum][32
 /// outputs]` where the format has one. A weight is `scale * (quant - offset) + minimum`.
 ///
@@ -90,6 +100,12 @@ class packed_part {
   /// Allocates; `pack` fills.
   packed_part(weight_format format, std::size_t outputs, std::size_t inputs);
 
+  /// Weights that were packed before, `bytes_for` of them at a 64-byte boundary, which outlive the part.
+  packed_part(
+    weight_format format, std::size_t outputs, std::size_t inputs, std::span<const std::byte> packed);
+
+  static std::size_t bytes_for(weight_format format, std::size_t outputs, std::size_t inputs);
+
   /// Packs one tile of `from`. Different tiles may be packed at the same time.
   void pack(const gguf::tensor& from, std::size_t tile);
 
@@ -98,9 +114,9 @@ class packed_part {
   std::size_t inputs() const { return inputs_; }
   std::size_t tiles() const { return (outputs_ + tile_outputs - 1) / tile_outputs; }
   std::size_t blocks() const { return inputs_ / block_inputs; }
-  std::size_t bytes() const { return data_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }
 
-  const std::byte* tile(std::size_t index) const { return data_.data() + index * tile_bytes_; }
+  const std::byte* tile(std::size_t index) const { return bytes_.data() + index * tile_bytes_; }
 
   /// The weights of one output as floats, rounded once from their exact values.
   /// @param values `[inputs]`
@@ -111,7 +127,8 @@ class packed_part {
   std::size_t outputs_;
   std::size_t inputs_;
   std::size_t tile_bytes_;
-  aligned_buffer data_;
+  aligned_buffer data_; ///< none if they were packed before
+  std::span<const std::byte> bytes_;
 };
 
 } // namespace godwit::ops::cpu

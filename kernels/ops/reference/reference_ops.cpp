@@ -95,8 +95,8 @@ double activated(double a, activation act) {
 reference_ops::reference_ops(const op_shape& shape, team& threads)
   : loops_{loops_here()}, shape_{shape}, x_(std::size_t{shape.max_rows} * shape.embedding),
     in_((shape.max_rows + group - 1) / group * group * std::size_t{shape.input}),
-    out_(std::size_t{shape.max_rows} * shape.output), sequence_of_row_(shape.max_rows),
-    scratch_(threads.size()) {
+    out_(std::size_t{shape.max_rows} * std::max(shape.output, 2 * shape.gated)),
+    sequence_of_row_(shape.max_rows), scratch_(threads.size()) {
   for (auto& own : scratch_) {
     own.resize(std::max({shape.context + page_tokens + shape.kv.head_dim, shape.input, shape.embedding}));
   }
@@ -315,7 +315,9 @@ void reference_ops::attend(worker& self, std::uint32_t layer) {
   self.sync();
 }
 
-void reference_ops::gate(worker& self, std::uint32_t width, activation act) {
+void reference_ops::gated_product(worker& self, const matrix& weights, activation act) {
+  product(self, weights);
+  const std::size_t width = weights.outputs() / 2;
   const auto mine = self.share(rows());
   for (std::size_t row = mine.begin; row < mine.end; ++row) {
     const double* const a = &out_[row * 2 * width];

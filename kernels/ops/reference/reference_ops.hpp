@@ -34,7 +34,7 @@ class reference_ops final : public op_set {
   void add_norm(worker& self, const gain& weight) override;
   void rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) override;
   void attend(worker& self, std::uint32_t layer) override;
-  void gate(worker& self, std::uint32_t width, activation act) override;
+  void gated_product(worker& self, const matrix& weights, activation act) override;
   void tap(worker& self, std::span<const std::uint32_t> rows, std::span<float> values) override;
   void finish(
     worker& self, const gain& weight, const matrix& head, float cap, std::span<float> logits) override;

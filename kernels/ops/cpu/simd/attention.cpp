@@ -21,8 +21,6 @@ inline constexpr bool convert_once = false;
 /// Conversions take the place of products: where there are many queries a page is converted once for all.
 inline constexpr bool convert_once = true;
 #endif
-/// Pages whose content is asked for ahead of its use.
-inline constexpr std::size_t pages_ahead = 2;
 
 HWY_INLINE vfloat load_elements(const kv_element* from) {
   return load_halves(from);
@@ -32,7 +30,7 @@ HWY_INLINE vfloat load_elements(const float* from) {
 }
 
 HWY_INLINE void ask(const kv_element* line) {
-  __builtin_prefetch(line, 0, 3);
+  __builtin_prefetch(line, 0, 2);
 }
 
 /// A query's part of one segment.
@@ -44,10 +42,12 @@ struct segment_query {
   std::size_t count;
 };
 
-/// Scores of `Vectors` vectors of a page's positions for `Queries` queries. Lanes are positions.
+/// Scores of `Vectors` vectors of positions for `Queries` queries. Lanes are positions.
+/// @param keys where each vector's elements start
+/// @param next what should be asked for meanwhile: up to two halves of pages
 template <std::size_t Queries, std::size_t Vectors, class Element>
-HWY_INLINE void score_lanes(const Element* keys, std::size_t head_dim, const segment_query* queries,
-  attention_score score, std::size_t at, const kv_element* next) {
+HWY_INLINE void score_lanes(const Element* const* keys, std::size_t head_dim, const segment_query* queries,
+  attention_score score, std::size_t at, const kv_element* next, const kv_element* after_next) {
   vfloat even[Queries][Vectors];
   vfloat odd[Queries][Vectors];
   for (std::size_t q = 0; q < Queries; ++q) {
@@ -59,11 +59,14 @@ HWY_INLINE void score_lanes(const Element* keys, std::size_t head_dim, const seg
     vfloat first[Vectors];
     vfloat second[Vectors];
     for (std::size_t v = 0; v < Vectors; ++v) {
-      first[v] = load_elements(keys + d * page_tokens + v * lanes);
-      second[v] = load_elements(keys + (d + 1) * page_tokens + v * lanes);
+      first[v] = load_elements(keys[v] + d * page_tokens);
+      second[v] = load_elements(keys[v] + (d + 1) * page_tokens);
     }
     if (next != nullptr) {
       ask(next + d * page_tokens);
+    }
+    if (after_next != nullptr) {
+      ask(after_next + d * page_tokens);
     }
     for (std::size_t q = 0; q < Queries; ++q) {
       const vfloat a = constant(queries[q].vector[d]);
@@ -84,7 +87,6 @@ HWY_INLINE void score_lanes(const Element* keys, std::size_t head_dim, const seg
 }
 
 /// Scores of the page that starts at position `start` of the segment.
-/// @param next the keys or values that will be used soon, if they should be asked for
 template <std::size_t Queries, class Element>
 HWY_INLINE void score_page(const Element* keys, std::size_t head_dim, const segment_query* queries,
   attention_score score, std::size_t start, const kv_element* next) {
@@ -94,20 +96,21 @@ HWY_INLINE void score_page(const Element* keys, std::size_t head_dim, const segm
       score_page<3>(keys, head_dim, queries, score, start, next);
       score_page<Queries - 3>(keys, head_dim, queries + 3, score, start, nullptr);
     } else {
-      score_lanes<Queries, 2>(keys, head_dim, queries, score, start, next);
+      const Element* const both[2] = {keys, keys + lanes};
+      score_lanes<Queries, 2>(both, head_dim, queries, score, start, next, nullptr);
     }
   } else {
     for (std::size_t lane = 0; lane < page_tokens; lane += lanes) {
+      const Element* const from = keys + lane;
       score_lanes<Queries, 1>(
-        keys + lane, head_dim, queries, score, start + lane, lane == 0 ? next : nullptr);
+        &from, head_dim, queries, score, start + lane, lane == 0 ? next : nullptr, nullptr);
     }
   }
 }
 
-/// Turns the scores that a query sees into weights in place: exp(score - maximum), zero before them and up to
-/// the next multiple of 16.
-/// @param result `[maximum, sum]`
-HWY_INLINE void soften(const segment_query& query, float* result) {
+/// The greatest score that a query sees; those before them and up to the next multiple of 16 become so low
+/// that their weight is zero.
+HWY_INLINE float hide_and_find(const segment_query& query) {
   float* const scores = query.scores;
   const std::size_t from = query.skipped / 16 * 16;
   const std::size_t to = (query.count + 15) / 16 * 16;
@@ -125,7 +128,14 @@ HWY_INLINE void soften(const segment_query& query, float* result) {
       best.part[p] = hn::Max(s.part[p], best.part[p]);
     }
   }
-  const float maximum = greatest(best);
+  return greatest(best);
+}
+
+/// Turns scores into weights in place: exp(score - maximum). @returns their sum
+HWY_INLINE float weigh(const segment_query& query, float maximum) {
+  float* const scores = query.scores;
+  const std::size_t from = query.skipped / 16 * 16;
+  const std::size_t to = (query.count + 15) / 16 * 16;
   wide total = all(0.0F);
   for (std::size_t i = from; i < to; i += 16) {
     wide s = load(scores + i);
@@ -135,14 +145,38 @@ HWY_INLINE void soften(const segment_query& query, float* result) {
     }
     save(s, scores + i);
   }
-  result[0] = maximum;
-  result[1] = sum(total);
+  return sum(total);
 }
 
-/// Adds weights times values of positions `[first, last)` of one page to the outputs. Lanes are elements.
+/// Scores of all queries become weights. First all maxima, then all weights: none waits for its own.
+/// @param partials `[count, partial_size]`, whose maxima and sums are set
+HWY_INLINE void soften(
+  const segment_query* queries, std::size_t count, std::size_t head_dim, float* partials) {
+  const std::size_t size = partial_size(head_dim);
+  for (std::size_t q = 0; q < count; ++q) {
+    if (queries[q].skipped < queries[q].count) {
+      partials[q * size] = hide_and_find(queries[q]);
+    }
+  }
+  for (std::size_t q = 0; q < count; ++q) {
+    if (queries[q].skipped < queries[q].count) {
+      partials[q * size + 1] = weigh(queries[q], partials[q * size]);
+    }
+  }
+}
+
+/// Some pages' values, and what should be asked for while they are read.
+template <class Element>
+struct value_pages {
+  const Element* const* values;
+  std::size_t count;
+  const kv_element* const* next = nullptr; ///< [count] or none; each may be none
+};
+
+/// Adds weights times values of positions `[first, last)` of each page to the outputs. Lanes are elements.
 template <std::size_t Queries, std::size_t Vectors, class Element>
-HWY_INLINE void add_elements(const Element* values, std::size_t head_dim, std::size_t start,
-  std::size_t first, std::size_t last, const segment_query* queries, const kv_element* next) {
+HWY_INLINE void add_elements(const value_pages<Element>& pages, std::size_t head_dim, std::size_t start,
+  std::size_t first, std::size_t last, const segment_query* queries) {
   for (std::size_t d = 0; d < head_dim; d += Vectors * lanes) {
     vfloat o[Queries][Vectors];
     for (std::size_t q = 0; q < Queries; ++q) {
@@ -150,20 +184,25 @@ HWY_INLINE void add_elements(const Element* values, std::size_t head_dim, std::s
         o[q][v] = hn::LoadU(float_tag(), queries[q].output + d + v * lanes);
       }
     }
-    for (std::size_t j = first; j < last; ++j) {
-      vfloat row[Vectors];
-      for (std::size_t v = 0; v < Vectors; ++v) {
-        row[v] = load_elements(values + j * head_dim + d + v * lanes);
-      }
-      if (next != nullptr) {
-        for (std::size_t i = 0; i < Vectors * lanes; i += 32) {
-          ask(next + j * head_dim + d + i);
-        }
-      }
-      for (std::size_t q = 0; q < Queries; ++q) {
-        const vfloat weight = constant(queries[q].scores[start + j]);
+    for (std::size_t page = 0; page < pages.count; ++page) {
+      const Element* const values = pages.values[page] + d;
+      const kv_element* const next = pages.next != nullptr ? pages.next[page] : nullptr;
+      const std::size_t at = start + page * page_tokens;
+      for (std::size_t j = first; j < last; ++j) {
+        vfloat row[Vectors];
         for (std::size_t v = 0; v < Vectors; ++v) {
-          o[q][v] = fused(weight, row[v], o[q][v]);
+          row[v] = load_elements(values + j * head_dim + v * lanes);
+        }
+        if (next != nullptr) {
+          for (std::size_t i = 0; i < Vectors * lanes; i += 32) {
+            ask(next + j * head_dim + d + i);
+          }
+        }
+        for (std::size_t q = 0; q < Queries; ++q) {
+          const vfloat weight = constant(queries[q].scores[at + j]);
+          for (std::size_t v = 0; v < Vectors; ++v) {
+            o[q][v] = fused(weight, row[v], o[q][v]);
+          }
         }
       }
     }
@@ -176,14 +215,14 @@ HWY_INLINE void add_elements(const Element* values, std::size_t head_dim, std::s
 }
 
 template <std::size_t Queries, class Element>
-HWY_INLINE void add_values(const Element* values, std::size_t head_dim, std::size_t start, std::size_t first,
-  std::size_t last, const segment_query* queries, const kv_element* next) {
+HWY_INLINE void add_values(const value_pages<Element>& pages, std::size_t head_dim, std::size_t start,
+  std::size_t first, std::size_t last, const segment_query* queries) {
   // As many sums as registers hold: 24 of 32, 12 of 16.
   constexpr std::size_t most = lanes == 16 || Queries <= 3 ? 4 : 2;
   if (head_dim % (most * lanes) == 0) {
-    add_elements<Queries, most>(values, head_dim, start, first, last, queries, next);
+    add_elements<Queries, most>(pages, head_dim, start, first, last, queries);
   } else {
-    add_elements<Queries, 1>(values, head_dim, start, first, last, queries, next);
+    add_elements<Queries, 1>(pages, head_dim, start, first, last, queries);
   }
 }
 
@@ -191,41 +230,48 @@ HWY_INLINE std::size_t clamp(std::size_t x, std::size_t least, std::size_t most)
   return x < least ? least : x < most ? x : most;
 }
 
-/// Adds the values of the page that starts at `start`. What all queries see is computed together, the rest
-/// alone, so that no query reads a value it must not see.
-template <std::size_t Queries, class Element>
-HWY_INLINE void add_page(const Element* values, std::size_t head_dim, std::size_t start,
-  const segment_query* queries, const kv_element* next) {
-  const std::size_t end = start + page_tokens;
-  std::size_t from = start;
-  std::size_t to = end;
+/// Positions of a page that all of some queries see.
+struct shared_range {
+  std::size_t from;
+  std::size_t to;
+};
+
+template <std::size_t Queries>
+HWY_INLINE shared_range seen_by_all(const segment_query* queries, std::size_t start) {
+  shared_range range{start, start + page_tokens};
   for (std::size_t q = 0; q < Queries; ++q) {
-    from = from > queries[q].skipped ? from : queries[q].skipped;
-    to = to < queries[q].count ? to : queries[q].count;
+    range.from = range.from > queries[q].skipped ? range.from : queries[q].skipped;
+    range.to = range.to < queries[q].count ? range.to : queries[q].count;
   }
-  if (from == start && to == end) {
-    add_values<Queries>(values, head_dim, start, 0, page_tokens, queries, next);
-    return;
-  }
-  from = from < end ? from : end;
-  to = to > from ? to : from;
+  return range;
+}
+
+/// Adds the values of the page that starts at `start`, of which some queries see a part only. What all
+/// queries see is computed together, the rest alone, so that no query reads a value it must not see.
+template <std::size_t Queries, class Element>
+HWY_NOINLINE void add_part(const Element* values, std::size_t head_dim, std::size_t start, shared_range range,
+  const segment_query* queries) {
+  const value_pages<Element> page{&values, 1};
+  const std::size_t end = start + page_tokens;
+  const std::size_t from = range.from < end ? range.from : end;
+  const std::size_t to = range.to > from ? range.to : from;
   for (std::size_t q = 0; q < Queries; ++q) {
     const std::size_t own = clamp(queries[q].skipped, start, end);
     const std::size_t own_end = clamp(queries[q].count, start, end);
     const std::size_t until = own_end < from ? own_end : from;
     if (own < until) {
-      add_values<1>(values, head_dim, start, own - start, until - start, queries + q, nullptr);
+      add_values<1>(page, head_dim, start, own - start, until - start, queries + q);
     }
   }
   if (from < to) {
-    add_values<Queries>(values, head_dim, start, from - start, to - start, queries, next);
+    add_values<Queries>(page, head_dim, start, from - start, to - start, queries);
   }
   for (std::size_t q = 0; q < Queries; ++q) {
     const std::size_t own = clamp(queries[q].skipped, start, end);
     const std::size_t own_end = clamp(queries[q].count, start, end);
     const std::size_t after = own > to ? own : to;
     if (after < own_end) {
-      add_values<1>(values, head_dim, start, after - start, own_end - start, queries + q, nullptr);
+      add_values<1>(page, head_dim, start, after - start, own_end - start, queries + q);
     }
   }
 }
@@ -259,28 +305,30 @@ HWY_INLINE void for_tiles(std::size_t count, Use&& use) {
   }
 }
 
-/// The pages of a segment.
-struct segment_pages {
-  const kv_pages& kv;
-  std::size_t first; ///< page that holds the first position
-  std::size_t begin; ///< pages [begin, end) after it are seen
-  std::size_t end;
+inline constexpr std::size_t segment_page_count = segment_tokens / page_tokens;
 
-  HWY_INLINE const kv_element* keys(std::size_t page) const {
-    return kv.base + kv.pages[first + page] * kv.stride;
-  }
-  HWY_INLINE const kv_element* values(std::size_t page) const {
-    return keys(page) + page_tokens * kv.head_dim;
-  }
-  /// What is used after the keys of a page, `pages_ahead` pages later: keys, and then values.
-  HWY_INLINE const kv_element* after_keys(std::size_t page) const {
-    const std::size_t next = page + pages_ahead;
-    return next < end ? keys(next) : values(next - end + begin < end ? next - end + begin : begin);
-  }
-  /// The same after values: the next segment's keys follow, whether this call reads them or a later one.
-  HWY_INLINE const kv_element* after_values(std::size_t page) const {
-    const std::size_t next = page + pages_ahead;
-    return next < end ? values(next) : first + next < kv.pages.size() ? keys(next) : values(page);
+/// The pages of a segment, and those of the next one, which are asked for in the order of their addresses
+/// while this one is used: a half of a page at each step.
+struct segment_pages {
+  const kv_element* keys[segment_page_count];
+  const kv_element* values[segment_page_count];
+  std::size_t begin; ///< pages [begin, end) are seen
+  std::size_t end;
+  const kv_element* next[2 * segment_page_count]; ///< what is asked for with keys, then with values
+
+  HWY_INLINE segment_pages(const kv_pages& kv, std::size_t first, std::size_t from, std::size_t to)
+    : begin{from}, end{to} {
+    const std::size_t half = page_tokens * kv.head_dim;
+    for (std::size_t page = from; page < to; ++page) {
+      keys[page] = kv.base + kv.pages[first + page] * kv.stride;
+      values[page] = keys[page] + half;
+    }
+    const std::size_t following = first + segment_page_count;
+    for (std::size_t i = 0; i < segment_page_count; ++i) {
+      const bool asked = following + i < kv.asked;
+      next[2 * i] = asked ? kv.base + kv.pages[following + i] * kv.stride : nullptr;
+      next[2 * i + 1] = asked ? next[2 * i] + half : nullptr;
+    }
   }
 };
 
@@ -295,31 +343,64 @@ HWY_INLINE bool sees(const segment_query* queries, std::size_t tile, std::size_t
   return false;
 }
 
-/// Elements are converted where they are used, and what comes next is asked for.
-HWY_INLINE void attend_in_place(const segment_pages& pages, const segment_query* queries, std::size_t count,
-  attention_score score, float* partials) {
-  const std::size_t dim = pages.kv.head_dim;
-  for_tiles(count, [&]<std::size_t Queries>(std::size_t q) {
-    for (std::size_t page = pages.begin; page < pages.end; ++page) {
-      if (sees(queries + q, Queries, page * page_tokens)) {
-        score_page<Queries>(pages.keys(page), dim, queries + q, score, page * page_tokens,
-          q == 0 ? pages.after_keys(page) : nullptr);
+/// Scores of all seen pages for some queries.
+template <std::size_t Queries>
+HWY_INLINE void score_all(const segment_pages& pages, std::size_t dim, const segment_query* queries,
+  attention_score score, bool ask) {
+  std::size_t page = pages.begin;
+  if constexpr (parts == 1) {
+    // Two pages at a time: each number of a query is loaded once for both.
+    for (; page + 2 <= pages.end; page += 2) {
+      if (sees(queries, Queries, page * page_tokens) || sees(queries, Queries, (page + 1) * page_tokens)) {
+        score_lanes<Queries, 2>(pages.keys + page, dim, queries, score, page * page_tokens,
+          ask ? pages.next[page] : nullptr, ask ? pages.next[page + 1] : nullptr);
       }
-    }
-  });
-  for (std::size_t q = 0; q < count; ++q) {
-    if (queries[q].skipped < queries[q].count) {
-      soften(queries[q], partials + q * partial_size(dim));
     }
   }
-  for_tiles(count, [&]<std::size_t Queries>(std::size_t q) {
-    for (std::size_t page = pages.begin; page < pages.end; ++page) {
-      if (sees(queries + q, Queries, page * page_tokens)) {
-        add_page<Queries>(pages.values(page), dim, page * page_tokens, queries + q,
-          q == 0 ? pages.after_values(page) : nullptr);
-      }
+  for (; page < pages.end; ++page) {
+    if (sees(queries, Queries, page * page_tokens)) {
+      score_page<Queries>(
+        pages.keys[page], dim, queries, score, page * page_tokens, ask ? pages.next[page] : nullptr);
     }
-  });
+  }
+}
+
+/// Values of all seen pages for some queries: what all of them see whole in one go.
+template <std::size_t Queries>
+HWY_INLINE void add_all(const segment_pages& pages, std::size_t dim, const segment_query* queries, bool ask) {
+  std::size_t page = pages.begin;
+  while (page < pages.end) {
+    std::size_t whole = page;
+    shared_range range{};
+    while (whole < pages.end) {
+      range = seen_by_all<Queries>(queries, whole * page_tokens);
+      if (range.from != whole * page_tokens || range.to != (whole + 1) * page_tokens) {
+        break;
+      }
+      ++whole;
+    }
+    if (whole != page) {
+      const kv_element* const* const next = ask ? pages.next + segment_page_count + page : nullptr;
+      add_values<Queries>(value_pages<kv_element>{pages.values + page, whole - page, next}, dim,
+        page * page_tokens, 0, page_tokens, queries);
+      page = whole;
+      continue;
+    }
+    if (sees(queries, Queries, page * page_tokens)) {
+      add_part<Queries>(pages.values[page], dim, page * page_tokens, range, queries);
+    }
+    ++page;
+  }
+}
+
+/// Elements are converted where they are used, and what comes next is asked for.
+HWY_INLINE void attend_in_place(const segment_pages& pages, std::size_t dim, const segment_query* queries,
+  std::size_t count, attention_score score, float* partials) {
+  for_tiles(count,
+    [&]<std::size_t Queries>(std::size_t q) { score_all<Queries>(pages, dim, queries + q, score, q == 0); });
+  soften(queries, count, dim, partials);
+  for_tiles(
+    count, [&]<std::size_t Queries>(std::size_t q) { add_all<Queries>(pages, dim, queries + q, q == 0); });
 }
 
 /// Converts `count` elements.
@@ -331,27 +412,26 @@ HWY_INLINE const float* converted(const kv_element* from, std::size_t count, flo
 }
 
 /// Each page is converted once for all queries.
-HWY_INLINE void attend_converted(const segment_pages& pages, const segment_query* queries, std::size_t count,
-  attention_score score, float* floats, float* partials) {
-  const std::size_t dim = pages.kv.head_dim;
+HWY_INLINE void attend_converted(const segment_pages& pages, std::size_t dim, const segment_query* queries,
+  std::size_t count, attention_score score, float* floats, float* partials) {
   for (std::size_t page = pages.begin; page < pages.end; ++page) {
-    const float* const keys = converted(pages.keys(page), page_tokens * dim, floats);
+    const float* const keys = converted(pages.keys[page], page_tokens * dim, floats);
     for_tiles(count, [&]<std::size_t Queries>(std::size_t q) {
       if (sees(queries + q, Queries, page * page_tokens)) {
         score_page<Queries>(keys, dim, queries + q, score, page * page_tokens, nullptr);
       }
     });
   }
-  for (std::size_t q = 0; q < count; ++q) {
-    if (queries[q].skipped < queries[q].count) {
-      soften(queries[q], partials + q * partial_size(dim));
-    }
-  }
+  soften(queries, count, dim, partials);
   for (std::size_t page = pages.begin; page < pages.end; ++page) {
-    const float* const values = converted(pages.values(page), page_tokens * dim, floats);
+    const float* const values = converted(pages.values[page], page_tokens * dim, floats);
     for_tiles(count, [&]<std::size_t Queries>(std::size_t q) {
-      if (sees(queries + q, Queries, page * page_tokens)) {
-        add_page<Queries>(values, dim, page * page_tokens, queries + q, nullptr);
+      const std::size_t start = page * page_tokens;
+      const shared_range range = seen_by_all<Queries>(queries + q, start);
+      if (range.from == start && range.to == start + page_tokens) {
+        add_values<Queries>(value_pages<float>{&values, 1}, dim, start, 0, page_tokens, queries + q);
+      } else if (sees(queries + q, Queries, start)) {
+        add_part<Queries>(values, dim, start, range, queries + q);
       }
     });
   }
@@ -389,9 +469,10 @@ void attend(const kv_pages& kv, std::span<const attention_query> queries, std::s
     const segment_pages pages{
       kv, begin / page_tokens, earliest / page_tokens, (most + page_tokens - 1) / page_tokens};
     if (!convert_once || count <= query_tile) {
-      attend_in_place(pages, parts_of, count, score, partials);
+      attend_in_place(pages, kv.head_dim, parts_of, count, score, partials);
     } else {
-      attend_converted(pages, parts_of, count, score, scratch + count * segment_tokens, partials);
+      attend_converted(
+        pages, kv.head_dim, parts_of, count, score, scratch + count * segment_tokens, partials);
     }
     partials += count * size;
   }

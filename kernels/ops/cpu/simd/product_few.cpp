@@ -8,8 +8,6 @@
 #include "kernels/ops/cpu/simd/dot-inl.hpp"
 #include "kernels/ops/cpu/simd/tile-inl.hpp"
 
-#include <type_traits>
-
 HWY_BEFORE_NAMESPACE();
 #if HWY_TARGET == HWY_AVX3_DL
 // Highway 1.0.3 asks the processor for this but names another one to the compiler.
@@ -28,10 +26,7 @@ inline constexpr std::size_t ahead = 4096;
 template <weight_format Format, std::size_t Rows>
 HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t output,
   const std::int8_t* const* x, const block_info* const* info, sums<Rows>& sum) {
-  constexpr bool nibbles = traits(Format).bits == 4;
   constexpr std::size_t halves = scale_parts<Format>;
-  using dot = std::conditional_t<nibbles, nibble_dot, byte_dot>;
-
   clear<Rows>(sum);
   for (std::size_t b = 0; b < blocks; ++b, tile += traits(Format).block_stride()) {
     const auto* const weights = reinterpret_cast<const std::uint8_t*>(tile) + output * 4;
@@ -42,13 +37,10 @@ HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t
       }
     }
     for (std::size_t half = 0; half < halves; ++half) {
-      dot dots[Rows][vectors];
-      for (std::size_t r = 0; r < Rows; ++r) {
-        for (std::size_t v = 0; v < vectors; ++v) {
-          dots[r][v].start(offset_of<Format>(info[r][b], half));
-        }
-      }
-      if constexpr (nibbles) {
+      block_dots<Format, Rows> dots;
+      start<Format, Rows>(dots, info, b, half);
+      if constexpr (traits(Format).bits == 4) {
+        // Both halves of a byte while it is in a register.
 #pragma GCC unroll 4
         for (std::size_t g = 0; g < 4; ++g) {
           vint low[vectors];
@@ -58,47 +50,32 @@ HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t
             low[v] = low_nibbles(packed);
             high[v] = high_nibbles(packed);
           }
-          for (std::size_t r = 0; r < Rows; ++r) {
-            const vint first = four(x[r] + b * block_inputs + g * 4);
-            const vint second = four(x[r] + b * block_inputs + 16 + g * 4);
-            for (std::size_t v = 0; v < vectors; ++v) {
-              dots[r][v].add(low[v], first);
-              dots[r][v].add(high[v], second);
-            }
-          }
+          add_group<Format, Rows>(dots, low, x, b * block_inputs + g * 4);
+          add_group<Format, Rows>(dots, high, x, b * block_inputs + 16 + g * 4);
         }
       } else {
 #pragma GCC unroll 8
         for (std::size_t i = 0; i < 8 / halves; ++i) {
           const std::size_t g = half * 4 + i;
-          typename dot::operand w[vectors];
+          typename dot_of<Format>::operand w[vectors];
           for (std::size_t v = 0; v < vectors; ++v) {
-            w[v] = dot::prepare(load_weights(weights + g * group_bytes + v * lanes * 4));
+            w[v] = dot_of<Format>::prepare(load_group<Format>(weights + v * lanes * 4, g));
           }
-          for (std::size_t r = 0; r < Rows; ++r) {
-            const vint first = four(x[r] + b * block_inputs + g * 4);
-            for (std::size_t v = 0; v < vectors; ++v) {
-              dots[r][v].add(w[v], first);
-            }
-          }
+          add_group<Format, Rows>(dots, w, x, b * block_inputs + g * 4);
         }
       }
+      vfloat scales[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
-        const vfloat scale = load_coefficients<Format>(coefficients, half, output + v * lanes);
-        for (std::size_t r = 0; r < Rows; ++r) {
-          const vfloat exact =
-            hn::ConvertTo(float_tag(), dots[r][v].finish(offset_of<Format>(info[r][b], half)));
-          sum[r][v] = fused(exact, hn::Mul(scale, constant(info[r][b].scale)), sum[r][v]);
-        }
+        scales[v] = load_coefficients<Format>(coefficients, half, output + v * lanes);
       }
+      add_scaled<Format, Rows>(dots, info, b, half, scales, sum);
     }
     if constexpr (has_minimum<Format>) {
+      vfloat minima[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
-        const vfloat minimum = load_coefficients<Format>(coefficients, 1, output + v * lanes);
-        for (std::size_t r = 0; r < Rows; ++r) {
-          sum[r][v] = fused(minimum, constant(info[r][b].scaled_sum), sum[r][v]);
-        }
+        minima[v] = load_coefficients<Format>(coefficients, 1, output + v * lanes);
       }
+      add_minima<Rows>(info, b, minima, sum);
     }
   }
 }
@@ -135,7 +112,7 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
   const std::byte* const tile = weights.tile(index);
   const std::size_t left = weights.outputs() - index * tile_outputs;
   const std::size_t used = left < tile_outputs ? left : tile_outputs;
-  float* const to = out.data + row * out.stride + index * tile_outputs;
+  float* const to = out.data + row * out.stride + index * tile_outputs - out.first;
   for (std::size_t output = 0; output < used; output += strip) {
     sums<Rows> sum;
     if constexpr (traits(Format).quantised) {
@@ -192,12 +169,14 @@ void product_few(const packed_part& weights, const product_input& in, std::size_
     return call(&product_of<weight_format::q4_min_wide>);
   case weight_format::q8:
     return call(&product_of<weight_format::q8>);
-  case weight_format::q8_min:
-    return call(&product_of<weight_format::q8_min>);
-  case weight_format::q8_min_wide:
-    return call(&product_of<weight_format::q8_min_wide>);
-  case weight_format::q8_half:
-    return call(&product_of<weight_format::q8_half>);
+  case weight_format::q5_signed:
+    return call(&product_of<weight_format::q5_signed>);
+  case weight_format::q5_min:
+    return call(&product_of<weight_format::q5_min>);
+  case weight_format::q5_min_wide:
+    return call(&product_of<weight_format::q5_min_wide>);
+  case weight_format::q6_half:
+    return call(&product_of<weight_format::q6_half>);
   case weight_format::f32:
     return call(&product_of<weight_format::f32>);
   case weight_format::f16:

@@ -9,8 +9,6 @@
 #include "kernels/ops/cpu/simd/dot-inl.hpp"
 #include "kernels/ops/cpu/simd/tile-inl.hpp"
 
-#include <type_traits>
-
 HWY_BEFORE_NAMESPACE();
 #if HWY_TARGET == HWY_AVX3_DL
 // Highway 1.0.3 asks the processor for this but names another one to the compiler.
@@ -37,15 +35,12 @@ HWY_INLINE void unpack(const std::byte* tile, std::size_t blocks, std::byte* to)
   for (std::size_t b = 0; b < blocks; ++b) {
     const auto* const from = reinterpret_cast<const std::uint8_t*>(tile);
     auto* const weights = reinterpret_cast<std::uint8_t*>(to);
-    if constexpr (traits(Format).bits == 4) {
-      constexpr std::size_t half = byte_block / 2;
-      for (std::size_t i = 0; i < half; i += lanes * 4) {
-        const vint packed = load_weights(from + i);
-        hn::StoreU(hn::BitCast(bytes, low_nibbles(packed)), bytes, weights + i);
-        hn::StoreU(hn::BitCast(bytes, high_nibbles(packed)), bytes, weights + half + i);
+#pragma GCC unroll 8
+    for (std::size_t g = 0; g < 8; ++g) {
+      for (std::size_t i = 0; i < group_bytes; i += lanes * 4) {
+        const vint group = load_group<Format>(from + i, g);
+        hn::StoreU(hn::BitCast(bytes, group), bytes, weights + g * group_bytes + i);
       }
-    } else {
-      __builtin_memcpy(weights, from, byte_block);
     }
     auto* const floats = reinterpret_cast<float*>(to + byte_block);
     const std::byte* const coefficients = tile + traits(Format).block_bytes();
@@ -62,49 +57,34 @@ template <weight_format Format, std::size_t Rows>
 HWY_INLINE void multiply(const std::byte* tile, std::size_t blocks, std::size_t output,
   const std::int8_t* const* x, const block_info* const* info, sums<Rows>& sum) {
   constexpr std::size_t halves = scale_parts<Format>;
-  using dot = std::conditional_t<traits(Format).bits == 4, nibble_dot, byte_dot>;
-
   clear<Rows>(sum);
   for (std::size_t b = 0; b < blocks; ++b, tile += unpacked_stride(Format)) {
     const auto* const weights = reinterpret_cast<const std::uint8_t*>(tile) + output * 4;
     const auto* const floats = reinterpret_cast<const float*>(tile + byte_block) + output;
     for (std::size_t half = 0; half < halves; ++half) {
-      dot dots[Rows][vectors];
-      for (std::size_t r = 0; r < Rows; ++r) {
-        for (std::size_t v = 0; v < vectors; ++v) {
-          dots[r][v].start(offset_of<Format>(info[r][b], half));
-        }
-      }
+      block_dots<Format, Rows> dots;
+      start<Format, Rows>(dots, info, b, half);
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < 8 / halves; ++i) {
         const std::size_t g = half * 4 + i;
-        typename dot::operand w[vectors];
+        typename dot_of<Format>::operand w[vectors];
         for (std::size_t v = 0; v < vectors; ++v) {
-          w[v] = dot::prepare(load_weights(weights + g * group_bytes + v * lanes * 4));
+          w[v] = dot_of<Format>::prepare(load_weights(weights + g * group_bytes + v * lanes * 4));
         }
-        for (std::size_t r = 0; r < Rows; ++r) {
-          const vint four_inputs = four(x[r] + b * block_inputs + g * 4);
-          for (std::size_t v = 0; v < vectors; ++v) {
-            dots[r][v].add(w[v], four_inputs);
-          }
-        }
+        add_group<Format, Rows>(dots, w, x, b * block_inputs + g * 4);
       }
+      vfloat scales[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
-        const vfloat scale = hn::LoadU(float_tag(), floats + half * tile_outputs + v * lanes);
-        for (std::size_t r = 0; r < Rows; ++r) {
-          const vfloat exact =
-            hn::ConvertTo(float_tag(), dots[r][v].finish(offset_of<Format>(info[r][b], half)));
-          sum[r][v] = fused(exact, hn::Mul(scale, constant(info[r][b].scale)), sum[r][v]);
-        }
+        scales[v] = hn::LoadU(float_tag(), floats + half * tile_outputs + v * lanes);
       }
+      add_scaled<Format, Rows>(dots, info, b, half, scales, sum);
     }
     if constexpr (has_minimum<Format>) {
+      vfloat minima[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
-        const vfloat minimum = hn::LoadU(float_tag(), floats + tile_outputs + v * lanes);
-        for (std::size_t r = 0; r < Rows; ++r) {
-          sum[r][v] = fused(minimum, constant(info[r][b].scaled_sum), sum[r][v]);
-        }
+        minima[v] = hn::LoadU(float_tag(), floats + tile_outputs + v * lanes);
       }
+      add_minima<Rows>(info, b, minima, sum);
     }
   }
 }
@@ -125,7 +105,7 @@ HWY_NOINLINE void tile_rows(const std::byte* tile, std::size_t blocks, std::size
   }
 }
 
-/// @param Unpacked the format of the same meaning whose coefficients are floats
+/// @param Unpacked a format of the same meaning that says how to use what is unpacked
 template <weight_format Format, weight_format Unpacked>
 void product_of(const packed_part& weights, const product_input& in, std::size_t first_row,
   std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out,
@@ -135,7 +115,7 @@ void product_of(const packed_part& weights, const product_input& in, std::size_t
     unpack<Format>(weights.tile(index), weights.blocks(), scratch);
     const std::size_t left = weights.outputs() - index * tile_outputs;
     const std::size_t used = left < tile_outputs ? left : tile_outputs;
-    float* const to = out.data + index * tile_outputs;
+    float* const to = out.data + index * tile_outputs - out.first;
     std::size_t row = first_row;
     for (; row + row_tile <= last_row; row += row_tile) {
       tile_rows<Unpacked, row_tile>(scratch, weights.blocks(), used, in, row, out, to);
@@ -168,12 +148,14 @@ void product_many(const packed_part& weights, const product_input& in, std::size
     return call(&product_of<q4_min_wide, q4_min_wide>);
   case q8:
     return call(&product_of<q8, q8>);
-  case q8_min:
-    return call(&product_of<q8_min, q8_min_wide>);
-  case q8_min_wide:
-    return call(&product_of<q8_min_wide, q8_min_wide>);
-  case q8_half:
-    return call(&product_of<q8_half, q8_half>);
+  case q5_signed:
+    return call(&product_of<q5_signed, q8>);
+  case q5_min:
+    return call(&product_of<q5_min, q5_min_wide>);
+  case q5_min_wide:
+    return call(&product_of<q5_min_wide, q5_min_wide>);
+  case q6_half:
+    return call(&product_of<q6_half, q6_half>);
   default:
     break; // float weights need no unpacking
   }

@@ -27,6 +27,16 @@ HWY_INLINE float float_of(std::int32_t bits) {
   return value;
 }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+/// The sum of 16 bytes, by way of sums of eight that are not negative.
+HWY_INLINE std::int32_t sum_of(hn::Vec128<std::int8_t> quants) {
+  const hn::Full128<std::uint8_t> bytes;
+  const auto shifted = hn::Xor(hn::BitCast(bytes, quants), hn::Set(bytes, std::uint8_t{0x80}));
+  const auto sums = hn::SumsOf8(shifted);
+  return static_cast<std::int32_t>(hn::GetLane(sums) + hn::ExtractLane(sums, 1)) - 16 * 128;
+}
+#endif
+
 void quantise(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) {
   const hn::Rebind<std::int8_t, float_tag> bytes;
   constexpr std::int32_t infinity = 0x7F800000;
@@ -44,6 +54,17 @@ void quantise(const float* x, std::size_t count, std::int8_t* quants, block_info
       continue;
     }
     const vfloat inverse = constant(127.0F / magnitude);
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+    std::int32_t halves[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x + i * 16), inverse));
+      const auto small = hn::DemoteTo(bytes, q);
+      hn::StoreU(small, bytes, quants + i * 16);
+      halves[i] = sum_of(small);
+    }
+    const std::int32_t half = halves[0];
+    const std::int32_t total = half + halves[1];
+#else
     vint sums[2] = {hn::Zero(int_tag()), hn::Zero(int_tag())};
     for (std::size_t i = 0; i < block_inputs; i += lanes) {
       const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x + i), inverse));
@@ -52,6 +73,7 @@ void quantise(const float* x, std::size_t count, std::int8_t* quants, block_info
     }
     const std::int32_t half = hn::GetLane(hn::SumOfLanes(int_tag(), sums[0]));
     const std::int32_t total = half + hn::GetLane(hn::SumOfLanes(int_tag(), sums[1]));
+#endif
     info.scale = magnitude / 127.0F;
     info.scaled_sum = info.scale * static_cast<float>(total);
     info.minus_8 = -8 * total;
@@ -104,7 +126,19 @@ void gate(const float* a, const float* b, std::size_t count, float* y) {
 }
 
 void rotate(float* x, const float* turns, std::size_t count) {
-  for (std::size_t i = 0; i < count; i += 2) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  // Of each pair the first sine is negated.
+  const hn::Repartition<std::uint64_t, float_tag> pairs;
+  const vfloat signs = hn::BitCast(float_tag(), hn::Set(pairs, std::uint64_t{0x80000000}));
+  for (; i + lanes <= count; i += lanes) {
+    const vfloat both = hn::LoadU(float_tag(), x + i);
+    const vfloat turn = hn::LoadU(float_tag(), turns + i);
+    const vfloat other = hn::Mul(hn::Shuffle2301(both), hn::Xor(hn::DupOdd(turn), signs));
+    hn::StoreU(fused(both, hn::DupEven(turn), other), float_tag(), x + i);
+  }
+#endif
+  for (; i < count; i += 2) {
     const float x0 = x[i];
     const float x1 = x[i + 1];
     const float cosine = turns[i];
@@ -116,7 +150,20 @@ void rotate(float* x, const float* turns, std::size_t count) {
 
 void rotate_halves(float* x, const float* turns, std::size_t count) {
   float* const second = x + count / 2;
-  for (std::size_t i = 0; i < count / 2; ++i) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  for (; i + lanes <= count / 2; i += lanes) {
+    const vfloat low = hn::LoadU(float_tag(), turns + 2 * i);
+    const vfloat high = hn::LoadU(float_tag(), turns + 2 * i + lanes);
+    const vfloat cosine = hn::ConcatEven(float_tag(), high, low);
+    const vfloat sine = hn::ConcatOdd(float_tag(), high, low);
+    const vfloat x0 = hn::LoadU(float_tag(), x + i);
+    const vfloat x1 = hn::LoadU(float_tag(), second + i);
+    hn::StoreU(fused(x0, cosine, hn::Mul(x1, hn::Neg(sine))), float_tag(), x + i);
+    hn::StoreU(fused(x1, cosine, hn::Mul(x0, sine)), float_tag(), second + i);
+  }
+#endif
+  for (; i < count / 2; ++i) {
     const float x0 = x[i];
     const float x1 = second[i];
     const float cosine = turns[2 * i];
