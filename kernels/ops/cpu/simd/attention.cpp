@@ -14,6 +14,8 @@ namespace {
 inline constexpr std::size_t batch_queries = 24;
 /// Queries whose sums stand in registers at the same time, at most.
 inline constexpr std::size_t query_tile = 6;
+/// The same for scores of one page, where vectors are as long as a page: half as many conversions.
+inline constexpr std::size_t score_tile = 12;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 /// Units beside those for products convert elements as they are loaded.
 inline constexpr bool convert_once = false;
@@ -348,7 +350,7 @@ template <std::size_t Queries>
 HWY_INLINE void score_all(const segment_pages& pages, std::size_t dim, const segment_query* queries,
   attention_score score, bool ask) {
   std::size_t page = pages.begin;
-  if constexpr (parts == 1) {
+  if constexpr (parts == 1 && Queries <= query_tile) {
     // Two pages at a time: each number of a query is loaded once for both.
     for (; page + 2 <= pages.end; page += 2) {
       if (sees(queries, Queries, page * page_tokens) || sees(queries, Queries, (page + 1) * page_tokens)) {
@@ -396,8 +398,15 @@ HWY_INLINE void add_all(const segment_pages& pages, std::size_t dim, const segme
 /// Elements are converted where they are used, and what comes next is asked for.
 HWY_INLINE void attend_in_place(const segment_pages& pages, std::size_t dim, const segment_query* queries,
   std::size_t count, attention_score score, float* partials) {
-  for_tiles(count,
-    [&]<std::size_t Queries>(std::size_t q) { score_all<Queries>(pages, dim, queries + q, score, q == 0); });
+  std::size_t done = 0;
+  if constexpr (parts == 1) {
+    for (; done + score_tile <= count; done += score_tile) {
+      score_all<score_tile>(pages, dim, queries + done, score, done == 0);
+    }
+  }
+  for_tiles(count - done, [&]<std::size_t Queries>(std::size_t q) {
+    score_all<Queries>(pages, dim, queries + done + q, score, done + q == 0);
+  });
   soften(queries, count, dim, partials);
   for_tiles(
     count, [&]<std::size_t Queries>(std::size_t q) { add_all<Queries>(pages, dim, queries + q, q == 0); });
