@@ -4,8 +4,10 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <future>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
 using namespace godwit;
@@ -168,6 +170,63 @@ TEST_CASE("single pages fill up blocks that have some free, and a block is whole
   CHECK(pool->free_blocks() == 1);
   CHECK(pool->allocate_block() == 1U);
   CHECK(pool->used_pages() == 8);
+}
+
+TEST_CASE("threads that take single pages and whole blocks of one pool never share one, and leave it empty") {
+  const auto pool = page_pool::create(shape, 24).value();
+  const auto live = [&](std::uint32_t seed) {
+    std::mt19937 dice(seed);
+    std::vector<page_id> pages;
+    std::vector<block_id> blocks;
+    // Whoever holds a page writes its own number there; another owner would write another one.
+    const auto mark = [&](page_id page) { *pool->data(page) = static_cast<kv_element>(seed); };
+    const auto mine = [&](page_id page) { return *std::as_const(*pool).data(page) == seed; };
+    bool good = true;
+    for (int round = 0; round < 2000; ++round)
+      switch (dice() % 4) {
+      case 0:
+        if (const auto page = pool->allocate_page()) {
+          mark(*page);
+          pages.push_back(*page);
+        }
+        break;
+      case 1:
+        if (const auto block = pool->allocate_block()) {
+          for (page_id page = *block * lists; page < (*block + 1) * lists; ++page)
+            mark(page);
+          blocks.push_back(*block);
+        }
+        break;
+      case 2:
+        for (const auto page : pages)
+          good = good && mine(page);
+        pool->release_pages(pages);
+        pages.clear();
+        break;
+      default:
+        // As a sequence does that becomes ragged.
+        for (const auto block : blocks) {
+          for (page_id page = block * lists; page < (block + 1) * lists; ++page) {
+            good = good && mine(page);
+            pool->retain_page(page);
+            pages.push_back(page);
+          }
+          pool->release_block(block);
+        }
+        blocks.clear();
+      }
+    pool->release_pages(pages);
+    pool->release_blocks(blocks);
+    return good;
+  };
+  std::vector<std::future<bool>> threads;
+  for (std::uint32_t seed = 1; seed <= 4; ++seed)
+    threads.push_back(std::async(std::launch::async, live, seed));
+  for (auto& thread : threads)
+    CHECK(thread.get());
+  CHECK(pool->free_blocks() == 24);
+  CHECK(pool->used_pages() == 0);
+  CHECK(pool->loose_pages() == 0);
 }
 
 TEST_CASE("random histories of ragged sequences keep contents and pages, and leave nothing behind") {
