@@ -6,6 +6,7 @@
 #include "messages/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <iterator>
@@ -195,13 +196,17 @@ void keep_top_p(float top_p, double whole, sampler_scratch& scratch) {
   std::size_t kept = 0;
   while (kept < border.size() && sum < wanted)
     sum += static_cast<double>(border[kept++].weight);
-  if (kept == border.size())
-    return void(
-      std::erase_if(candidates, [&](const candidate& each) { return bucket_of(each.weight) < last; }));
-  std::erase_if(candidates, [&](const candidate& each) {
+  // As above: moved down whether it stays or not.
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const auto each = candidates[i];
     const auto bucket = bucket_of(each.weight);
-    return bucket < last || (bucket == last && !before(each, border[kept]));
-  });
+    candidates[count] = each;
+    const bool stays =
+      bucket > last || (bucket == last && (kept == border.size() || before(each, border[kept])));
+    count += stays ? 1U : 0U;
+  }
+  candidates.resize(count);
 }
 
 /// Fills the candidates with what may pass top_p: tokens so unlikely that all of them together are less than
@@ -216,9 +221,15 @@ void take_likely(float top_p, double whole, WeightOf weight_of, sampler_scratch&
     if (weight_of(scratch.block_greatest[block]) <= least)
       continue;
     const auto end = std::min((block + 1) * vocabulary::block, weights.size());
-    for (auto i = block * vocabulary::block; i < end; ++i)
-      if (weights[i] > least)
-        scratch.candidates.push_back({scratch.logits[i], static_cast<token_id>(i), weights[i]});
+    // Written whether it is kept or not: which ones are cannot be predicted.
+    std::array<candidate, vocabulary::block> kept;
+    std::size_t count = 0;
+    for (auto i = block * vocabulary::block; i < end; ++i) {
+      kept[count] = {scratch.logits[i], static_cast<token_id>(i), weights[i]};
+      count += weights[i] > least ? 1U : 0U;
+    }
+    scratch.candidates.insert(
+      scratch.candidates.end(), kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count));
   }
 }
 
