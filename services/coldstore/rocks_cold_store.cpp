@@ -214,7 +214,11 @@ result<void> rocks_cold_store::write_some(std::span<const cold_block> blocks) {
 
 std::shared_ptr<rocks_cold_store::commit> rocks_cold_store::make_commit(
   std::span<const cold_block> blocks, const std::vector<cold_index::step>& steps) const {
-  auto made = std::make_shared<commit>();
+  // All at once: a batch grows by copying, and this one is large.
+  std::size_t bytes = 0;
+  for (const auto& step : steps)
+    bytes += (step.what == cold_index::step::kind::put ? step.bytes : 0) + 512;
+  auto made = std::make_shared<commit>(bytes);
   for (const auto& step : steps) {
     if (step.what == cold_index::step::kind::drop) {
       cold_database::drop(made->batch, step.identity);

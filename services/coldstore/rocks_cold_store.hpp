@@ -34,6 +34,8 @@ class rocks_cold_store final : public cold_store {
 
   /// One commit on its way.
   struct commit {
+    explicit commit(std::size_t bytes) : batch(bytes) {}
+
     rocksdb::WriteBatch batch;
     std::uint64_t written = 0;
     std::uint64_t evicted = 0;

@@ -1,5 +1,6 @@
 #include "services/coldstore/rocks_options.hpp"
 
+#include "services/store/crc32c.hpp"
 #include "services/store/rocks_logger.hpp"
 
 #include <rocksdb/cache.h>
@@ -39,6 +40,7 @@ class point_listener final : public rocksdb::EventListener {
 } // namespace
 
 rocksdb::Options cold_rocks_options(const cold_options& options, bool merge) {
+  static_cast<void>(crc32c_serves_rocksdb());
   rocksdb::Options made;
   if (options.env != nullptr)
     made.env = options.env;
@@ -62,6 +64,8 @@ rocksdb::Options cold_rocks_options(const cold_options& options, bool merge) {
   made.stats_persist_period_sec = 0;
   made.skip_stats_update_on_db_open = true;
   // So that the disk works while a file is written, and the sync at its end is short.
+  // Chains are read as they were written, so that the system may read ahead.
+  made.advise_random_on_open = false;
   made.bytes_per_sync = std::size_t{1} << 20;
 
   made.write_buffer_size = options.write_buffer_bytes;
