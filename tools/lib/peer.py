@@ -68,12 +68,12 @@ def cut(context, sequence, length):
 
 
 def prefill(context, tokens, length, _):
-    def once():
+    def once(count):
         L.llama_memory_clear(L.llama_get_memory(context), True)
-        return timed(lambda: feed(context, tokens[:length]))
+        return timed(lambda: feed(context, tokens[:count]))
 
-    once()
-    return length / once()
+    once(min(length, CHUNK))  # a long prompt takes half a minute; its first chunk warms up as well
+    return length / once(length)
 
 
 def decode(context, tokens, length, streams):
