@@ -69,7 +69,7 @@ XXH128_hash_t record_checksum(std::string_view head, std::string_view pages) {
 }
 
 std::uint64_t note_checksum(const block_identity& identity, std::string_view body) {
-  const auto key = key_of(note_kind, identity);
+  const auto key = note_key(identity);
   return XXH3_64bits_withSeed(body.data(), body.size(), XXH3_64bits(key.data(), key.size()));
 }
 
@@ -82,18 +82,27 @@ digest digest_of(std::string_view text) {
   return {value.low64, value.high64};
 }
 
-std::string key_of(char kind, const block_identity& identity) {
+std::string note_key(const block_identity& identity) {
   std::string key;
   key.reserve(1 + sizeof identity);
-  key.push_back(kind);
+  key.push_back(note_kind);
   put(key, identity.low, identity.high);
   return key;
 }
 
-std::optional<block_identity> identity_of(char kind, std::string_view key) {
-  if (key.size() != 1 + sizeof(block_identity) || key[0] != kind)
+std::optional<block_identity> identity_of(std::string_view note_key) {
+  if (note_key.size() != 1 + sizeof(block_identity) || note_key[0] != note_kind)
     return std::nullopt;
-  return pair_at<block_identity>(key, 1);
+  return pair_at<block_identity>(note_key, 1);
+}
+
+std::string record_key(std::uint32_t place, const block_identity& identity) {
+  std::string key;
+  key.reserve(5 + sizeof identity);
+  key.push_back(record_kind);
+  put(key, __builtin_bswap32(place));
+  put(key, identity.low, identity.high);
+  return key;
 }
 
 std::size_t header_bytes(std::string_view tenant) {
@@ -181,7 +190,7 @@ std::string seal_note(const note& of) {
   put(value, static_cast<std::uint8_t>(of.tenant.size()));
   put(value, of.depth);
   put(value, of.bytes);
-  put(value, std::uint32_t{0});
+  put(value, of.place);
   put(value, of.worth);
   put(value, of.parent.low, of.parent.high);
   put(value, of.model.low, of.model.high);
@@ -203,12 +212,13 @@ result<note> open_note(const block_identity& identity, std::string_view stored) 
   read.worth = at<double>(body, 16);
   read.bytes = at<std::uint32_t>(body, 8);
   if (body[0] != 'N' || at<std::uint8_t>(body, 1) != note_version || body.size() != note_fixed_bytes + tenant
-      || at<std::uint32_t>(body, 12) != 0 || !std::isfinite(read.worth) || read.worth < 0
-      || std::signbit(read.worth) || read.bytes < fixed_bytes || read.bytes > max_record_bytes)
+      || !std::isfinite(read.worth) || read.worth < 0 || std::signbit(read.worth) || read.bytes < fixed_bytes
+      || read.bytes > max_record_bytes)
     return damaged();
   read.identity = identity;
   read.hits = at<std::uint8_t>(body, 2);
   read.depth = at<std::uint32_t>(body, 4);
+  read.place = at<std::uint32_t>(body, 12);
   read.parent = pair_at<block_identity>(body, 24);
   read.model = pair_at<digest>(body, 40);
   read.tenant = body.substr(note_fixed_bytes);

@@ -61,6 +61,7 @@ struct note {
   digest model;
   std::uint32_t depth = 0;
   std::uint32_t bytes = 0; ///< of the record
+  std::uint32_t place = 0; ///< of the record, see record_key()
   std::uint8_t hits = 0;   ///< when it was written
   double worth = 0;        ///< see block_index; when it was written
   std::string tenant;
@@ -70,10 +71,13 @@ struct note {
 
 inline constexpr char record_kind = 'b';
 inline constexpr char note_kind = 'n';
-/// Key of a block's record or note: the kind and the identity's bytes.
-std::string key_of(char kind, const block_identity& identity);
-/// @returns nothing if it is not a key of this kind
-std::optional<block_identity> identity_of(char kind, std::string_view key);
+/// Key of a block's note: the kind and the identity's bytes.
+std::string note_key(const block_identity& identity);
+/// @returns nothing if it is not a note's key
+std::optional<block_identity> identity_of(std::string_view note_key);
+/// Key of its record: the kind, the place big-endian, the identity's bytes. Places count up, so that records
+/// lie in the order in which they were written, which is that of texts: a text is read from beginning to end.
+std::string record_key(std::uint32_t place, const block_identity& identity);
 
 /// Bytes of a record's header, the tenant's name included.
 std::size_t header_bytes(std::string_view tenant);
@@ -88,7 +92,7 @@ std::string seal_header(const header& of, std::span<const std::byte> pages);
 /// @returns `corrupt`, or `unsupported` for a whole record of a later version
 result<record> open_record(const block_identity& identity, std::string_view stored);
 
-/// 'N', u8 version, u8 hits, u8 length of the tenant's name, u32 depth, u32 bytes, u32 zero, f64 worth,
+/// 'N', u8 version, u8 hits, u8 length of the tenant's name, u32 depth, u32 bytes, u32 place, f64 worth,
 /// parent, model, the tenant's name, u64 checksum (XXH3-64 seeded by a hash of the key).
 std::string seal_note(const note& of);
 

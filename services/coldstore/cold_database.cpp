@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <unordered_set>
 
 namespace godwit {
 
@@ -135,7 +136,7 @@ result<cold_database::notes> cold_database::read_notes() const {
   options.iterate_upper_bound = &bound;
   const std::unique_ptr<rocksdb::Iterator> place(db_->NewIterator(options));
   for (place->Seek(first); place->Valid(); place->Next()) {
-    const auto identity = cold_codec::identity_of(cold_codec::note_kind, view(place->key()));
+    const auto identity = cold_codec::identity_of(view(place->key()));
     auto note = identity ? cold_codec::open_note(*identity, view(place->value()))
                          : result<cold_codec::note>(fail(errc::corrupt, ""));
     if (note)
@@ -149,32 +150,55 @@ result<cold_database::notes> cold_database::read_notes() const {
 }
 
 rocksdb::Status cold_database::read_record(
-  const block_identity& identity, rocksdb::PinnableSlice& into) const {
+  std::uint32_t place, const block_identity& identity, rocksdb::PinnableSlice& into) const {
   auto options = reading();
-  return db_->Get(
-    options, db_->DefaultColumnFamily(), cold_codec::key_of(cold_codec::record_kind, identity), &into);
+  return db_->Get(options, db_->DefaultColumnFamily(), cold_codec::record_key(place, identity), &into);
 }
 
 void cold_database::put(rocksdb::WriteBatch& batch, const cold_codec::note& note,
   const cold_codec::header& header, std::span<const std::byte> pages) {
-  const auto key = cold_codec::key_of(cold_codec::record_kind, note.identity);
+  const auto key = cold_codec::record_key(note.place, note.identity);
   const auto head = cold_codec::seal_header(header, pages);
   const rocksdb::Slice keys[] = {key};
   const rocksdb::Slice parts[] = {head, {reinterpret_cast<const char*>(pages.data()), pages.size()}};
   static_cast<void>(batch.Put(rocksdb::SliceParts(keys, 1), rocksdb::SliceParts(parts, 2)));
-  static_cast<void>(
-    batch.Put(cold_codec::key_of(cold_codec::note_kind, note.identity), cold_codec::seal_note(note)));
+  static_cast<void>(batch.Put(cold_codec::note_key(note.identity), cold_codec::seal_note(note)));
 }
 
-void cold_database::drop(rocksdb::WriteBatch& batch, const block_identity& identity) {
-  static_cast<void>(batch.Delete(cold_codec::key_of(cold_codec::record_kind, identity)));
-  static_cast<void>(batch.Delete(cold_codec::key_of(cold_codec::note_kind, identity)));
+void cold_database::drop(rocksdb::WriteBatch& batch, std::uint32_t place, const block_identity& identity) {
+  static_cast<void>(batch.Delete(cold_codec::record_key(place, identity)));
+  static_cast<void>(batch.Delete(cold_codec::note_key(identity)));
+}
+
+void cold_database::drop_record(
+  rocksdb::WriteBatch& batch, std::uint32_t place, const block_identity& identity) {
+  static_cast<void>(batch.Delete(cold_codec::record_key(place, identity)));
+}
+
+void cold_database::drop_damaged(rocksdb::WriteBatch& batch, const notes& found) const {
+  if (found.damaged.empty())
+    return;
+  for (const auto& key : found.damaged)
+    static_cast<void>(batch.Delete(key));
+  std::unordered_set<std::string> named;
+  for (const auto& note : found.good)
+    named.insert(cold_codec::record_key(note.place, note.identity));
+  auto options = reading();
+  options.fill_cache = false;
+  const std::string first(1, cold_codec::record_kind);
+  const std::string behind(1, cold_codec::record_kind + 1);
+  const rocksdb::Slice bound(behind);
+  options.iterate_upper_bound = &bound;
+  const std::unique_ptr<rocksdb::Iterator> place(db_->NewIterator(options));
+  for (place->Seek(first); place->Valid(); place->Next())
+    if (!named.contains(place->key().ToString()))
+      static_cast<void>(batch.Delete(place->key()));
 }
 
 void cold_database::note_uses(std::span<const cold_index::use> uses) {
   rocksdb::WriteBatch batch;
   for (const auto& [identity, hits, worth] : uses) {
-    const auto key = cold_codec::key_of(cold_codec::note_kind, identity);
+    const auto key = cold_codec::note_key(identity);
     rocksdb::PinnableSlice value;
     if (!db_->Get(reading(), db_->DefaultColumnFamily(), key, &value).ok())
       continue;

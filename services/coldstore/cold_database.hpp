@@ -53,11 +53,16 @@ class cold_database {
   /// Reads all notes, and no pages. @returns `corrupt` if a table is damaged, `io`
   result<notes> read_notes() const;
   /// A stored record, not checked yet.
-  rocksdb::Status read_record(const block_identity& identity, rocksdb::PinnableSlice& into) const;
+  rocksdb::Status read_record(
+    std::uint32_t place, const block_identity& identity, rocksdb::PinnableSlice& into) const;
 
   static void put(rocksdb::WriteBatch& batch, const cold_codec::note& note, const cold_codec::header& header,
     std::span<const std::byte> pages);
-  static void drop(rocksdb::WriteBatch& batch, const block_identity& identity);
+  static void drop(rocksdb::WriteBatch& batch, std::uint32_t place, const block_identity& identity);
+  /// Only the record, where the block has another one by now.
+  static void drop_record(rocksdb::WriteBatch& batch, std::uint32_t place, const block_identity& identity);
+  /// Drops what notes() found damaged, and the records that no note names. Reads all pages if there are any.
+  void drop_damaged(rocksdb::WriteBatch& batch, const notes& found) const;
 
   /// Writes into notes how often blocks were read and what they are worth. What fails is only left undone:
   /// the next commit meets the same disk.

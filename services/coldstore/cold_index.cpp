@@ -24,24 +24,37 @@ std::size_t cold_index::known(std::span<const block_identity> chain) const {
   return count;
 }
 
-bool cold_index::is_planned(slot which) const {
-  // A child stands right behind its parent, as a rule.
-  return std::ranges::find(planned_.rbegin(), planned_.rend(), which, &addition::place) != planned_.rend();
+std::vector<std::uint32_t> cold_index::places(std::span<const block_identity> chain) const {
+  std::vector<std::uint32_t> made;
+  for (const auto& identity : chain) {
+    const auto which = index_.find(identity);
+    if (!there(which))
+      break;
+    made.push_back(stored_[which].place);
+  }
+  return made;
 }
 
-void cold_index::set_size(slot which, std::uint32_t bytes) {
-  if (which >= sizes_.size())
-    sizes_.resize(std::size_t{which} + 1, 0);
-  bytes_ += bytes;
-  bytes_ -= sizes_[which];
-  blocks_ += bytes != 0 ? 1U : 0U;
-  blocks_ -= sizes_[which] != 0 ? 1U : 0U;
-  sizes_[which] = bytes;
+bool cold_index::is_planned(slot which) const {
+  // A child stands right behind its parent, as a rule.
+  return std::ranges::find(planned_.rbegin(), planned_.rend(), which, &addition::which) != planned_.rend();
+}
+
+void cold_index::set(slot which, stored at) {
+  if (which >= stored_.size())
+    stored_.resize(std::size_t{which} + 1);
+  const auto before = stored_[which].bytes;
+  bytes_ += at.bytes;
+  bytes_ -= before;
+  blocks_ += at.bytes != 0 ? 1U : 0U;
+  blocks_ -= before != 0 ? 1U : 0U;
+  stored_[which] = at;
 }
 
 void cold_index::give_up(slot which, std::vector<step>& steps) {
-  steps.push_back({step::kind::drop, index_[which].identity, 0, sizes_[which], 0});
-  set_size(which, 0);
+  const auto at = stored_[which];
+  steps.push_back({step::kind::drop, index_[which].identity, 0, at.bytes, at.place, 0});
+  set(which, {});
   ++given_up_;
   std::erase(aside_, which);
   index_.give_up(which);
@@ -95,15 +108,16 @@ std::vector<cold_index::step> cold_index::plan(std::span<const cold_block> block
       continue;
     if (place == none) {
       place = index_.add(block.identity, 0, parent);
-      set_size(place, 0);
+      set(place, {});
       set_aside(place);
     }
     for (unsigned hit = 0; hit < block.hits; ++hit)
       index_.visit(place);
     const auto bytes = static_cast<std::uint32_t>(size);
-    planned_.push_back({place, bytes});
+    const stored at{bytes, next_place_++};
+    planned_.push_back({place, at});
     planned_bytes_ += bytes;
-    steps.push_back({step::kind::put, block.identity, i, bytes, index_[place].worth});
+    steps.push_back({step::kind::put, block.identity, i, bytes, at.place, index_[place].worth});
   }
   index_.added(none);
   for (const auto which : aside_)
@@ -113,8 +127,8 @@ std::vector<cold_index::step> cold_index::plan(std::span<const cold_block> block
 }
 
 void cold_index::confirm() {
-  for (const auto& [place, bytes] : planned_)
-    set_size(place, bytes);
+  for (const auto& [which, at] : planned_)
+    set(which, at);
   planned_.clear();
   planned_bytes_ = 0;
 }
@@ -146,26 +160,28 @@ std::vector<cold_index::use> cold_index::take_uses(std::size_t most) {
   return made;
 }
 
-bool cold_index::lost(const block_identity& identity) {
+std::optional<std::uint32_t> cold_index::lost(const block_identity& identity) {
   const auto which = index_.find(identity);
   if (!there(which))
-    return false;
-  set_size(which, 0);
-  return true;
+    return std::nullopt;
+  const auto place = stored_[which].place;
+  set(which, {0, place});
+  return place;
 }
 
 std::vector<cold_index::step> cold_index::restore(std::vector<cold_codec::note> notes) {
   index_ = block_index();
-  sizes_.clear();
+  stored_.clear();
   planned_.clear();
   visited_.clear();
   planned_bytes_ = bytes_ = blocks_ = 0;
   std::vector<step> steps;
   const auto drop = [&](const cold_codec::note& one) {
-    steps.push_back({step::kind::drop, one.identity, 0, one.bytes, 0});
+    steps.push_back({step::kind::drop, one.identity, 0, one.bytes, one.place, 0});
   };
   std::ranges::stable_sort(notes, {}, &cold_codec::note::depth);
   for (const auto& one : notes) {
+    next_place_ = std::max(next_place_, one.place + 1);
     const auto parent = one.depth == 0 ? none : index_.find(one.parent);
     if ((one.depth != 0 && parent == none) || index_.find(one.identity) != none) {
       drop(one);
@@ -173,9 +189,9 @@ std::vector<cold_index::step> cold_index::restore(std::vector<cold_codec::note> 
     }
     const auto place = index_.add(one.identity, 0, parent);
     index_.restore(place, one.hits, one.worth);
-    set_size(place, one.bytes);
+    set(place, {one.bytes, one.place});
   }
-  for (slot which = 0; which < sizes_.size(); ++which)
+  for (slot which = 0; which < stored_.size(); ++which)
     index_.put_back(which);
   make_room(0, steps);
   return steps;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -29,7 +30,8 @@ class cold_index {
     block_identity identity;
     std::size_t block = 0; ///< for put: which of those that were planned
     std::uint32_t bytes = 0;
-    double worth = 0; ///< for put
+    std::uint32_t place = 0; ///< of its record
+    double worth = 0;        ///< for put
   };
 
   /// What a note of a block should say of it by now.
@@ -48,12 +50,15 @@ class cold_index {
   std::uint64_t given_up() const { return given_up_; }
   /// Memory that it has taken.
   std::size_t memory() const {
-    return index_.bytes() + sizes_.capacity() * sizeof(sizes_[0]) + planned_.capacity() * sizeof(planned_[0]);
+    return index_.bytes() + stored_.capacity() * sizeof(stored_[0])
+           + planned_.capacity() * sizeof(planned_[0]);
   }
 
   bool has(const block_identity& identity) const;
   /// How many of a chain's blocks are there, from the first on.
   std::size_t known(std::span<const block_identity> chain) const;
+  /// Places of the records of those.
+  std::vector<std::uint32_t> places(std::span<const block_identity> chain) const;
 
   /// What to write so that the blocks are there. Leaves out those that are there, those whose parent is not,
   /// those that do not fit (a block of more than the limit; nothing left to evict but what stands before
@@ -67,8 +72,8 @@ class cold_index {
   /// Blocks that were read since this told of them, or as many of them as it remembers.
   std::vector<use> take_uses(std::size_t most);
   /// A block turned out not to be there, or damaged. Those behind it are of no use until it is written again.
-  /// @returns false if it is not known
-  bool lost(const block_identity& identity);
+  /// @returns the place of its record; nothing if it is not known
+  std::optional<std::uint32_t> lost(const block_identity& identity);
 
   /// Starts again with what a disk holds. @returns steps that drop what is of no use or too much
   std::vector<step> restore(std::vector<cold_codec::note> notes);
@@ -78,14 +83,19 @@ class cold_index {
  private:
   using slot = block_index::slot;
   static constexpr slot none = block_index::none;
+  /// Where a slot's record is, or was.
+  struct stored {
+    std::uint32_t bytes = 0; ///< 0: not on disk
+    std::uint32_t place = 0;
+  };
   struct addition {
-    slot place = none;
-    std::uint32_t bytes = 0;
+    slot which = none;
+    stored at;
   };
 
-  bool there(slot which) const { return which != none && sizes_[which] != 0; }
+  bool there(slot which) const { return which != none && stored_[which].bytes != 0; }
   bool is_planned(slot which) const;
-  void set_size(slot which, std::uint32_t bytes);
+  void set(slot which, stored at);
   void give_up(slot which, std::vector<step>& steps);
   /// Keeps a block from being evicted until the plan is made.
   void set_aside(slot which);
@@ -94,7 +104,8 @@ class cold_index {
 
   std::uint64_t limit_bytes_;
   block_index index_;
-  std::vector<std::uint32_t> sizes_; ///< of each slot's record; 0: not on disk
+  std::vector<stored> stored_; ///< by slot
+  std::uint32_t next_place_ = 1;
   std::unordered_set<block_identity> visited_;
   std::vector<slot> aside_; ///< while a plan is made
   std::vector<addition> planned_;

@@ -68,14 +68,6 @@ void add(cold_share& to, const cold_codec::note& note) {
   to.bytes += note.bytes;
 }
 
-void drop_damaged_notes(rocksdb::WriteBatch& batch, const cold_database::notes& notes) {
-  for (const auto& key : notes.damaged) {
-    static_cast<void>(batch.Delete(key));
-    if (const auto identity = cold_codec::identity_of(cold_codec::note_kind, key))
-      cold_database::drop(batch, *identity);
-  }
-}
-
 /// Writes deletions, and moves what shares a file with what was deleted, so that the files go.
 result<void> write_and_tidy(cold_database& to, rocksdb::WriteBatch& batch) {
   if (batch.Count() == 0)
@@ -122,10 +114,10 @@ result<cold_verdict> verify_cold(const std::filesystem::path& folder) {
   cold_verdict out;
   out.damaged = store->notes.damaged.size();
   rocksdb::WriteBatch batch;
-  drop_damaged_notes(batch, store->notes);
+  store->database->drop_damaged(batch, store->notes);
   for (const auto& note : store->notes.good) {
     rocksdb::PinnableSlice value;
-    const auto status = store->database->read_record(note.identity, value);
+    const auto status = store->database->read_record(note.place, note.identity, value);
     // What the disk does not give now may be good.
     if (!status.ok() && !status.IsNotFound() && !status.IsCorruption() && !status.IsPathNotFound())
       return fail(errc::io, "the disk refuses to read a block: " + status.ToString());
@@ -134,7 +126,7 @@ result<cold_verdict> verify_cold(const std::filesystem::path& folder) {
       add(out.good, note);
       continue;
     }
-    cold_database::drop(batch, note.identity);
+    cold_database::drop(batch, note.place, note.identity);
     ++out.damaged;
   }
   if (auto tidied = write_and_tidy(*store->database, batch); !tidied)
@@ -154,7 +146,7 @@ result<cold_share> clear_cold(const std::filesystem::path& folder, const std::op
     for (const auto& note : store->notes.good)
       if (!tenant || note.tenant == *tenant) {
         add(out, note);
-        cold_database::drop(batch, note.identity);
+        cold_database::drop(batch, note.place, note.identity);
       }
   if (tenant) {
     if (auto tidied = write_and_tidy(*store->database, batch); !tidied)

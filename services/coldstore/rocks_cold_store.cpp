@@ -89,20 +89,21 @@ std::size_t rocks_cold_store::read(
   std::span<const block_identity> chain, std::span<const std::span<std::byte>> into) {
   GODWIT_CHECK(into.size() >= chain.size());
   database from;
-  std::size_t there = 0;
+  std::vector<std::uint32_t> places;
   std::uint64_t given_up = 0;
   {
     const std::lock_guard lock(mutex_);
     from = database_;
-    there = from == nullptr ? 0 : index_.known(chain);
+    if (from != nullptr)
+      places = index_.places(chain);
     given_up = index_.given_up();
   }
   const auto end = clock::now() + options_.patience;
   std::size_t count = 0;
   auto verdict = reading::good;
   std::string reason;
-  for (; count < there && clock::now() < end; ++count)
-    if (verdict = read_one(*from, chain[count], into[count], reason); verdict != reading::good)
+  for (; count < places.size() && clock::now() < end; ++count)
+    if (verdict = read_one(*from, places[count], chain[count], into[count], reason); verdict != reading::good)
       break;
   from.reset();
 
@@ -123,10 +124,10 @@ std::size_t rocks_cold_store::read(
     // A block that was evicted meanwhile is missing, too, though it may have been written again since.
     const bool lost =
       verdict == reading::damaged || (verdict == reading::missing && given_up == index_.given_up());
-    if (lost && index_.lost(chain[count])) {
+    if (const auto place = lost ? index_.lost(chain[count]) : std::nullopt) {
       ++counters_.damaged;
       if (damaged_.size() < most_damaged)
-        damaged_.push_back(chain[count]);
+        damaged_.emplace_back(chain[count], *place);
     }
   }
   changed_.notify_all();
@@ -135,10 +136,10 @@ std::size_t rocks_cold_store::read(
   return count;
 }
 
-rocks_cold_store::reading rocks_cold_store::read_one(const cold_database& from,
+rocks_cold_store::reading rocks_cold_store::read_one(const cold_database& from, std::uint32_t place,
   const block_identity& identity, std::span<std::byte> into, std::string& reason) const {
   rocksdb::PinnableSlice value;
-  if (const auto status = from.read_record(identity, value); !status.ok()) {
+  if (const auto status = from.read_record(place, identity, value); !status.ok()) {
     reason = status.ToString();
     if (status.IsNotFound())
       return reading::missing;
@@ -221,7 +222,7 @@ std::shared_ptr<rocks_cold_store::commit> rocks_cold_store::make_commit(
   auto made = std::make_shared<commit>(bytes);
   for (const auto& step : steps) {
     if (step.what == cold_index::step::kind::drop) {
-      cold_database::drop(made->batch, step.identity);
+      cold_database::drop(made->batch, step.place, step.identity);
       made->evicted += step.bytes != 0 ? 1U : 0U;
       made->dropped_bytes += step.bytes;
       continue;
@@ -233,6 +234,7 @@ std::shared_ptr<rocks_cold_store::commit> rocks_cold_store::make_commit(
     note.model = model_;
     note.depth = block.depth;
     note.bytes = step.bytes;
+    note.place = step.place;
     note.hits = block.hits;
     note.worth = step.worth;
     note.tenant = block.tenant;

@@ -62,8 +62,8 @@ class rocks_cold_store final : public cold_store {
   result<void> write_some(std::span<const cold_block> blocks);
   std::shared_ptr<commit> make_commit(
     std::span<const cold_block> blocks, const std::vector<cold_index::step>& steps) const;
-  reading read_one(const cold_database& from, const block_identity& identity, std::span<std::byte> into,
-    std::string& reason) const;
+  reading read_one(const cold_database& from, std::uint32_t place, const block_identity& identity,
+    std::span<std::byte> into, std::string& reason) const;
 
   // The committing thread.
   void commit_loop();
@@ -99,9 +99,9 @@ class rocks_cold_store final : public cold_store {
   cold_stats counters_;
   bool busy_ = false; ///< a change is planned and not confirmed
   std::shared_ptr<commit> job_;
-  std::vector<block_identity> damaged_; ///< to be deleted
-  std::uint64_t garbage_ = 0;           ///< bytes on disk of blocks that were deleted
-  std::uint64_t merge_from_ = 0;        ///< garbage at which tables are merged
+  std::vector<std::pair<block_identity, std::uint32_t>> damaged_; ///< to be deleted, with their places
+  std::uint64_t garbage_ = 0;    ///< bytes on disk of blocks that were deleted
+  std::uint64_t merge_from_ = 0; ///< garbage at which tables are merged
   bool merging_ = false;
   bool slow_ = false; ///< a commit is over its time
   mending mend_ = mending::none;

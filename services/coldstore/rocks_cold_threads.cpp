@@ -75,9 +75,11 @@ void rocks_cold_store::run(std::unique_lock<std::mutex>& lock, const std::shared
 void rocks_cold_store::drop_damaged(std::unique_lock<std::mutex>& lock) {
   rocksdb::WriteBatch batch;
   // What was written again meanwhile is good; what is planned now is written after this.
-  for (const auto& identity : std::exchange(damaged_, {}))
-    if (!index_.has(identity))
-      cold_database::drop(batch, identity);
+  for (const auto& [identity, place] : std::exchange(damaged_, {}))
+    if (index_.has(identity))
+      cold_database::drop_record(batch, place, identity);
+    else
+      cold_database::drop(batch, place, identity);
   if (batch.Count() == 0)
     return;
   const auto to = database_;
@@ -173,14 +175,10 @@ result<rocks_cold_store::started> rocks_cold_store::start(mending how) const {
   }
 
   rocksdb::WriteBatch batch;
-  for (const auto& key : notes->damaged) {
-    static_cast<void>(batch.Delete(key));
-    if (const auto identity = cold_codec::identity_of(cold_codec::note_kind, key))
-      cold_database::drop(batch, *identity);
-  }
+  out.opened->drop_damaged(batch, *notes);
   const auto steps = out.index.restore(std::move(notes->good));
   for (const auto& step : steps)
-    cold_database::drop(batch, step.identity);
+    cold_database::drop(batch, step.place, step.identity);
   out.evicted = steps.size();
   if (batch.Count() != 0)
     if (const auto status = out.opened->write(batch); !status.ok())
@@ -198,10 +196,10 @@ result<std::uint64_t> rocks_cold_store::check_all(cold_database& in, std::vector
   rocksdb::WriteBatch batch;
   const auto bad = std::erase_if(notes, [&](const cold_codec::note& note) {
     rocksdb::PinnableSlice value;
-    const auto status = in.read_record(note.identity, value);
+    const auto status = in.read_record(note.place, note.identity, value);
     if (status.ok() && cold_codec::open_record(note.identity, {value.data(), value.size()}))
       return false;
-    cold_database::drop(batch, note.identity);
+    cold_database::drop(batch, note.place, note.identity);
     return true;
   });
   if (bad != 0)

@@ -57,7 +57,7 @@ std::string record_with_checksum(std::string bytes) {
 }
 
 std::string note_with_checksum(std::string bytes) {
-  const auto key = key_of(note_kind, identity);
+  const auto key = note_key(identity);
   const auto sum = XXH3_64bits_withSeed(bytes.data(), bytes.size(), XXH3_64bits(key.data(), key.size()));
   bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
   return bytes;
@@ -71,6 +71,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try_note(bytes);
   try_record(record_with_checksum(std::string(bytes)));
   try_note(note_with_checksum(std::string(bytes)));
-  GODWIT_CHECK(!identity_of(note_kind, bytes) || key_of(note_kind, *identity_of(note_kind, bytes)) == bytes);
+  GODWIT_CHECK(!identity_of(bytes) || note_key(*identity_of(bytes)) == bytes);
   return 0;
 }

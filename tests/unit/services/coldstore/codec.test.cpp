@@ -42,6 +42,7 @@ note some_note() {
   made.model = {0x5555, 0x6666};
   made.depth = 77;
   made.bytes = 4096;
+  made.place = 123456;
   made.hits = 9;
   made.worth = 12.25;
   made.tenant = "acme";
@@ -121,10 +122,13 @@ TEST_CASE("a note reads back, and does not check with any bit changed or at anot
   CHECK(*open_note(identity, seal_note(longest)) == longest);
 }
 
-TEST_CASE("keys tell records from notes") {
-  CHECK(identity_of(note_kind, key_of(note_kind, identity)) == identity);
-  CHECK_FALSE(identity_of(note_kind, key_of(record_kind, identity)));
-  CHECK_FALSE(identity_of(note_kind, key_of(note_kind, identity) + "x"));
-  CHECK_FALSE(identity_of(note_kind, ""));
-  CHECK(key_of(note_kind, identity) != key_of(note_kind, {identity.high, identity.low}));
+TEST_CASE("keys tell records from notes, and records sort by their places") {
+  CHECK(identity_of(note_key(identity)) == identity);
+  CHECK_FALSE(identity_of(record_key(7, identity)));
+  CHECK_FALSE(identity_of(note_key(identity) + "x"));
+  CHECK_FALSE(identity_of(""));
+  CHECK(note_key(identity) != note_key({identity.high, identity.low}));
+  CHECK(record_key(255, identity) < record_key(256, {0, 0}));
+  CHECK(record_key(0x7fffffff, identity) < record_key(0x80000000, {0, 0}));
+  CHECK(record_key(7, identity) != record_key(7, {identity.high, identity.low}));
 }
