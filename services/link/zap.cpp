@@ -32,8 +32,7 @@ zap_verdict judge(std::span<const std::string_view> request, const allow_list* a
   if (request[credentials].size() != key.bytes.size())
     return {};
   std::memcpy(key.bytes.data(), request[credentials].data(), key.bytes.size());
-  const auto* const node = allowed->find(key);
-  return node == nullptr ? zap_verdict{} : zap_verdict{true, node->value};
+  return allowed->find(key) == nullptr ? zap_verdict{} : zap_verdict{true, to_z85(key)};
 }
 
 std::array<std::string, 6> zap_reply(std::span<const std::string_view> request, const zap_verdict& verdict) {

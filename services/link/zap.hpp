@@ -12,7 +12,7 @@ namespace godwit::link {
 /// What was decided about a connection.
 struct zap_verdict {
   bool accepted = false;
-  std::string user; ///< the node, for every message of the connection
+  std::string user; ///< the key as Z85: comes with every message of the connection
 };
 
 /// Decides about a request of ZeroMQ's authentication protocol (rfc.zeromq.org/spec/27).

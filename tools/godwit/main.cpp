@@ -4,6 +4,8 @@
 #include "tools/godwit/bench_commands.hpp"
 #include "tools/godwit/cache_commands.hpp"
 #include "tools/godwit/chat.hpp"
+#include "tools/godwit/key_commands.hpp"
+#include "tools/godwit/link_bench_command.hpp"
 #include "tools/godwit/model_commands.hpp"
 #include "tools/godwit/node_commands.hpp"
 #include "tools/godwit/session_commands.hpp"
@@ -29,6 +31,7 @@ struct words {
   journal_words journal;
   cold_words cold;
   std::optional<std::string> tenant;
+  link_words link;
   new_session wanted;
   std::string id;
   std::string text;
@@ -42,6 +45,7 @@ struct words {
   bool special = false;
   bool decode = false;
   bool prompt_only = false;
+  std::string folder = ".";
 };
 
 int with_node(const words& said, const std::function<int(client&)>& command) {
@@ -193,6 +197,19 @@ void declare_cache(CLI::App& app, words& said, int& exit) {
   clear->callback([&said, &exit] { exit = cache_clear(said.how, said.file, said.tenant); });
 }
 
+void declare_keys(CLI::App& app, words& said, int& exit) {
+  auto* keys = app.add_subcommand("keys", "Keys by which nodes know each other");
+  keys->require_subcommand(1);
+  auto* make = keys->add_subcommand("new", "Make a node's keys; existing ones are never overwritten");
+  make->add_option("--name", said.node, "The node's name")->required();
+  make->add_option("--out", said.folder, "Folder to write NAME.secret and NAME.public into")
+    ->capture_default_str();
+  make->callback([&said, &exit] { exit = keys_new(said.how, said.node, said.folder); });
+  auto* show = keys->add_subcommand("show", "Print public keys");
+  show->add_option("file", said.file, "NAME.secret, NAME.public, or a list of public keys")->required();
+  show->callback([&said, &exit] { exit = keys_show(said.how, said.file); });
+}
+
 void declare_benches(CLI::App& app, words& said, int& exit) {
   auto* bench = app.add_subcommand("bench", "Measure this machine; rates are medians");
   bench->require_subcommand(1);
@@ -268,6 +285,16 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
     ->check(CLI::Range(1, 600'000))
     ->capture_default_str();
   journal->callback([&said, &exit] { exit = bench_journal(said.how, said.journal); });
+
+  auto* link = bench->add_subcommand("link", "Letters between two processes, beside bare ZeroMQ");
+  link->add_flag("--plain", said.link.plain, "Without keys");
+  link->add_option("--rounds", said.link.rounds, "The two take turns; medians count")->capture_default_str();
+  link->add_option("--requests", said.link.requests, "Of a round")->capture_default_str();
+  link->add_option("--letters", said.link.letters, "Of a round, one way")->capture_default_str();
+  link->add_option("--pages", said.link.pages, "Of a round, in bulk")->capture_default_str();
+  link->add_option("--page-bytes", said.link.page_bytes)->capture_default_str();
+  link->add_option("--bytes", said.link.letter_bytes, "Of a letter")->capture_default_str();
+  link->callback([&said, &exit] { exit = bench_link(said.how, said.link); });
 }
 
 } // namespace
@@ -287,6 +314,7 @@ int main(int argc, char** argv) {
   declare_nodes(app, said, exit);
   declare_models(app, said, exit);
   declare_cache(app, said, exit);
+  declare_keys(app, said, exit);
   declare_benches(app, said, exit);
   try {
     app.parse(argc, argv);

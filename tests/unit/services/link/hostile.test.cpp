@@ -53,7 +53,9 @@ struct intruder {
   intruder(const peer_record& whom, const std::string& endpoint, const std::optional<node_keys>& keys,
     zmq::socket_type type = zmq::socket_type::dealer)
     : socket(context, type) {
-    socket.set(zmq::sockopt::linger, 1000);
+    socket.set(zmq::sockopt::linger, 200);
+    // A connection that was refused takes nothing.
+    socket.set(zmq::sockopt::sndtimeo, 500);
     if (keys) {
       socket.set(zmq::sockopt::curve_serverkey, zmq::const_buffer(whom.key->bytes.data(), 32));
       socket.set(zmq::sockopt::curve_publickey, zmq::const_buffer(keys->open.bytes.data(), 32));

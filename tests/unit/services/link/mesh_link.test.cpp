@@ -140,6 +140,20 @@ TEST_CASE("a node whose key is not on the list is refused and counted") {
   CHECK(eventually([&] { return !beta.up("alpha"); }));
 }
 
+TEST_CASE("a key that was replaced is nobody's any more, also on connections that are there") {
+  real_node alpha("alpha", true);
+  real_node beta("beta", true);
+  introduce(alpha, beta);
+  REQUIRE(eventually([&] { return alpha.up("beta") && beta.up("alpha"); }));
+  auto other = beta.record();
+  other.key = make_keys(node_name("beta"))->open;
+  alpha.link->add_peer(other);
+  CHECK(eventually([&] { return !alpha.up("beta"); }));
+  const auto refused = alpha.link->counters().stale + alpha.link->counters().refused;
+  CHECK(eventually([&] { return alpha.link->counters().stale + alpha.link->counters().refused > refused; }));
+  CHECK_FALSE(alpha.up("beta"));
+}
+
 TEST_CASE("a node that expects another key of its peer does not talk to it") {
   real_node alpha("alpha", true);
   real_node beta("beta", true);

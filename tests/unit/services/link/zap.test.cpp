@@ -20,14 +20,14 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE_METHOD(fixture, "a connection with a known key is its node's") {
+TEST_CASE_METHOD(fixture, "a connection with a known key says with each message which key it has") {
   const auto verdict = judge(request, &list);
   CHECK(verdict.accepted);
   const auto reply = zap_reply(request, verdict);
   CHECK(reply[0] == "1.0");
   CHECK(reply[1] == "7");
   CHECK(reply[2] == "200");
-  CHECK(reply[4] == "alpha");
+  CHECK(reply[4] == to_z85(key));
 }
 
 TEST_CASE_METHOD(fixture, "other keys and other requests are refused") {

@@ -1,0 +1,509 @@
+#include "services/link/actor_exchange.hpp"
+
+#include "messages/actor_error.hpp"
+#include "services/link/remote_actor.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/make_actor.hpp>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace godwit::link {
+
+namespace {
+
+/// What a message has beside its letter; the same as frames allow.
+constexpr std::size_t most_extras = frame_limits{}.extras;
+
+class exchange;
+
+/// References as one other node uses them.
+class node_references final : public reference_table {
+ public:
+  node_references(exchange& home, std::string node) : home_(home), node_(std::move(node)) {}
+  result<actor_reference> give(const caf::strong_actor_ptr& actor, const interface_codec& as) override;
+  result<caf::strong_actor_ptr> take(const actor_reference& named, const interface_codec& as) override;
+
+ private:
+  exchange& home_;
+  std::string node_;
+};
+
+class exchange final : public actor_exchange,
+                       public remote_home,
+                       public std::enable_shared_from_this<exchange> {
+ public:
+  exchange(caf::actor_system& system, exchange_options options) : system_(system), options_(options) {}
+
+  void use(const std::shared_ptr<mesh_link>& link) override {
+    link_ = link;
+    caf::actor_config config;
+    // The port must not keep the exchange alive, which owns it.
+    port_ =
+      caf::make_actor<answer_port, caf::strong_actor_ptr>(system_.next_actor_id(), system_.node(), &system_,
+        config, [weak = weak_from_this()](std::uint64_t request, const caf::type_erased_tuple& content) {
+          if (const auto self = weak.lock())
+            self->answered(request, content);
+        });
+  }
+
+  void watch_peers(std::function<void(const peer_change&)> watcher) override {
+    const std::lock_guard lock(mutex_);
+    watcher_ = std::move(watcher);
+  }
+
+  void close() override {
+    closed_ = true;
+    std::vector<caf::strong_actor_ptr> dead;
+    decltype(published_) published;
+    decltype(exports_) exports;
+    {
+      const std::lock_guard lock(mutex_);
+      dead = all_remotes([](const std::string&) { return true; });
+      published.swap(published_);
+      exports.swap(exports_);
+      export_ids_.clear();
+      asked_.clear();
+      asked_by_token_.clear();
+      watcher_ = nullptr;
+    }
+    kill(dead);
+    // What was held is let go here, without the lock: ends of actors come back to this class.
+  }
+
+  void withdraw(const std::string& name) override {
+    target gone;
+    const std::lock_guard lock(mutex_);
+    const auto found = published_.find(name);
+    if (found == published_.end())
+      return;
+    gone = std::move(found->second);
+    published_.erase(found);
+  }
+
+  std::size_t references() const override {
+    const std::lock_guard lock(mutex_);
+    return exports_.size();
+  }
+
+  // --- from other nodes; the link's thread ---
+
+  void on_letter(const incoming& mail) override {
+    const auto [to, signature] = find(mail);
+    if (!to.actor || signature == nullptr)
+      return;
+    node_references table(*this, std::string(mail.from));
+    auto content = signature->in.unpack(mail, table);
+    if (content)
+      to.actor->enqueue(nullptr, caf::make_message_id(), std::move(*content), nullptr);
+    else
+      ++malformed_;
+  }
+
+  void on_request(const incoming& mail, const reply_token& token) override {
+    const auto link = link_.lock();
+    if (!link)
+      return;
+    const auto [to, signature] = find(mail);
+    if (!to.actor)
+      return link->fail(
+        token, {errc::not_found, "no actor is called " + std::string(mail.header.name) + " here", {}, {}});
+    if (signature == nullptr)
+      return link->fail(token, {errc::unsupported, "the actor does not know this message", {}, {}});
+    node_references table(*this, std::string(mail.from));
+    auto content = signature->in.unpack(mail, table);
+    if (!content) {
+      ++malformed_;
+      return link->fail(token, content.error());
+    }
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      number = ++last_request_;
+      asked_.emplace(number, asked{token, signature});
+      asked_by_token_.emplace(key_of(token), number);
+    }
+    to.actor->enqueue(port_, caf::make_message_id(number), std::move(*content), nullptr);
+  }
+
+  void on_cancel(const reply_token& token, end_cause) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = asked_by_token_.find(key_of(token));
+    if (found == asked_by_token_.end())
+      return;
+    asked_.erase(found->second);
+    asked_by_token_.erase(found);
+  }
+
+  void on_reference(const incoming& mail) override {
+    const auto id = mail.header.source;
+    const std::string node(mail.from);
+    if (mail.header.kind == frame_kind::released) {
+      given gone; // let go without the lock
+      const std::lock_guard lock(mutex_);
+      const auto found = exports_.find(id);
+      if (found == exports_.end() || found->second.node != node)
+        return;
+      const auto count = std::min(mail.header.correlation, found->second.count);
+      found->second.count -= count;
+      if (found->second.count == 0)
+        gone = take_export(found);
+      return;
+    }
+    std::vector<caf::strong_actor_ptr> dead;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto it = by_id_.lower_bound({node, id, nullptr});
+           it != by_id_.end() && std::get<0>(it->first) == node && std::get<1>(it->first) == id; ++it)
+        if (auto alive = it->second.lock())
+          dead.push_back(std::move(alive));
+    }
+    kill(dead);
+  }
+
+  void on_peer(const peer_change& change) override {
+    const std::string node(change.node);
+    std::vector<caf::strong_actor_ptr> dead;
+    std::vector<given> gone;
+    std::function<void(const peer_change&)> watcher;
+    bool news = change.up;
+    {
+      const std::lock_guard lock(mutex_);
+      watcher = watcher_;
+      if (change.up) {
+        up_.insert(node);
+      } else if (up_.erase(node) != 0) {
+        news = true;
+        dead = all_remotes([&node](const std::string& of) { return of == node; });
+        for (auto it = exports_.begin(); it != exports_.end();) {
+          const auto next = std::next(it);
+          if (it->second.node == node)
+            gone.push_back(take_export(it));
+          it = next;
+        }
+      }
+    }
+    kill(dead);
+    if (news && watcher)
+      watcher(change);
+  }
+
+  // --- to other nodes; any thread ---
+
+  void forward(remote_actor& from, const signature_codec& signature, caf::mailbox_element& what) override {
+    const caf::strong_actor_ptr self(from.ctrl());
+    const auto refuse = [&](const error& why) {
+      respond(what.sender, what.mid, self, caf::make_message(to_caf_error(why)));
+    };
+    const auto link = link_.lock();
+    if (!link || closed_)
+      return refuse({errc::draining, "the link to other nodes has stopped", {}, {}});
+    node_references table(*this, from.where().node);
+    const auto packed = signature.in.pack(what.content(), table);
+    if (!packed)
+      return refuse(packed.error());
+    if (packed->extras.size() > most_extras)
+      return refuse({errc::too_large, "the texts of a message are too long for another node", {}, {}});
+    message mail{.type = packed->type,
+      .words = packed->words,
+      .attachments = packed->attachments,
+      .extras = packed->extras,
+      .source = what.sender ? what.sender->id() : 0,
+      .trace = {}};
+    if (!what.mid.is_request()) {
+      link->send(from.where(), mail, options_.letter);
+      return;
+    }
+    link->request(from.where(), mail, options_.answer,
+      [this, alive = shared_from_this(), self, sender = what.sender, id = what.mid, &signature,
+        node = from.where().node](
+        const result<incoming>& got) { respond(sender, id, self, answer_of(got, signature, node)); });
+  }
+
+  void dropped(
+    const actor_address& where, std::uint64_t references) override { // perhaps with the lock: takes none
+    if (where.id == 0 || references == 0 || closed_)
+      return;
+    if (const auto link = link_.lock())
+      link->refer(where.node, frame_kind::released, where.id, references, end_cause::none);
+  }
+
+  // --- references ---
+
+  result<actor_reference> give(
+    const std::string& node, const caf::strong_actor_ptr& actor, const interface_codec& as) {
+    if (!actor)
+      return fail(errc::invalid_argument, "a message holds a handle of no actor");
+    if (const auto* const remote = dynamic_cast<const remote_actor*>(actor->get());
+        remote != nullptr && remote->where().node == node)
+      return actor_reference{true, remote->where().id, remote->where().name};
+    std::uint64_t id = 0;
+    bool fresh = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto key = std::make_tuple(node, actor->id(), &as);
+      const auto found = export_ids_.find(key);
+      if (found != export_ids_.end()) {
+        id = found->second;
+        ++exports_.at(id).count;
+      } else {
+        if (exports_.size() >= options_.references || closed_)
+          return fail(errc::resource_exhausted, "other nodes hold too many actors of this one");
+        fresh = true;
+        id = ++last_export_;
+        export_ids_.emplace(key, id);
+        exports_.emplace(id, given{node, {actor, &as}, 1});
+      }
+    }
+    if (fresh)
+      actor->get()->attach_functor([weak = weak_from_this(), id] {
+        if (const auto self = weak.lock())
+          self->ended(id);
+      });
+    return actor_reference{false, id, {}};
+  }
+
+  result<caf::strong_actor_ptr> take(
+    const std::string& node, const actor_reference& named, const interface_codec& as) {
+    const std::lock_guard lock(mutex_);
+    if (named.yours) {
+      const auto* found = local(named.id, named.name, node);
+      if (found == nullptr)
+        return fail(errc::peer_lost, "the actor that a message names has ended");
+      // It came from here with this interface, or it was published with one that has all of it.
+      if (found->codec != &as && !covers(*found->codec, as))
+        return fail(errc::corrupt, "an actor does not have the interface that a message says");
+      return found->actor;
+    }
+    auto& known = by_id_[{node, named.id, &as}];
+    auto alive = known.lock();
+    if (!alive) {
+      alive = make_remote({node, {}, named.id}, as);
+      known = caf::actor_cast<caf::weak_actor_ptr>(alive);
+    }
+    ++static_cast<remote_actor*>(alive->get())->references;
+    tidy();
+    return alive;
+  }
+
+ private:
+  struct target {
+    caf::strong_actor_ptr actor;
+    const interface_codec* codec = nullptr;
+  };
+  /// A local actor that another node holds.
+  struct given {
+    std::string node;
+    target what;
+    std::uint64_t count = 0;
+  };
+  struct asked {
+    reply_token token;
+    const signature_codec* signature;
+  };
+  using token_key = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+  using export_map = std::map<std::uint64_t, given>;
+
+  static token_key key_of(const reply_token& token) { return {token.node, token.session, token.correlation}; }
+
+  static bool covers(const interface_codec& all, const interface_codec& part) {
+    for (const auto& each : part.signatures)
+      if (all.find(each.in.type) == nullptr)
+        return false;
+    return true;
+  }
+
+  void publish_as(
+    const std::string& name, caf::strong_actor_ptr actor, const interface_codec& codec) override {
+    target before;
+    const std::lock_guard lock(mutex_);
+    auto& place = published_[name];
+    before = std::exchange(place, {std::move(actor), &codec});
+  }
+
+  caf::strong_actor_ptr remote_as(
+    const std::string& node, const std::string& name, const interface_codec& codec) override {
+    const std::lock_guard lock(mutex_);
+    auto& known = by_name_[{node, name, &codec}];
+    auto alive = known.lock();
+    if (!alive) {
+      alive = make_remote({node, name, 0}, codec);
+      known = caf::actor_cast<caf::weak_actor_ptr>(alive);
+    }
+    return alive;
+  }
+
+  caf::strong_actor_ptr make_remote(actor_address where, const interface_codec& codec) {
+    caf::actor_config config;
+    return caf::make_actor<remote_actor, caf::strong_actor_ptr>(
+      system_.next_actor_id(), system_.node(), &system_, config, shared_from_this(), std::move(where), codec);
+  }
+
+  /// Which actor here is meant. With the lock.
+  const target* local(std::uint64_t id, std::string_view name, std::string_view node) {
+    if (id != 0) {
+      const auto found = exports_.find(id);
+      return found == exports_.end() || found->second.node != node ? nullptr : &found->second.what;
+    }
+    const auto found = published_.find(name);
+    return found == published_.end() ? nullptr : &found->second;
+  }
+
+  std::pair<target, const signature_codec*> find(const incoming& mail) {
+    const std::lock_guard lock(mutex_);
+    const auto* const found = local(mail.header.target, mail.header.name, mail.from);
+    if (found == nullptr)
+      return {};
+    return {*found, found->codec->find(mail.header.type)};
+  }
+
+  caf::message answer_of(
+    const result<incoming>& got, const signature_codec& signature, const std::string& node) {
+    if (!got)
+      return caf::make_message(to_caf_error(got.error()));
+    if (got->header.type != signature.out.type)
+      return caf::make_message(
+        to_caf_error({errc::corrupt, "the answer of another node is of another type", {}, {}}));
+    node_references table(*this, node);
+    auto content = signature.out.unpack(*got, table);
+    return content ? std::move(*content) : caf::make_message(to_caf_error(content.error()));
+  }
+
+  /// A local actor has answered a request of another node.
+  void answered(std::uint64_t number, const caf::type_erased_tuple& content) {
+    asked request;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = asked_.find(number);
+      if (found == asked_.end())
+        return; // nobody waits any more
+      request = std::move(found->second);
+      asked_.erase(found);
+      asked_by_token_.erase(key_of(request.token));
+    }
+    const auto link = link_.lock();
+    if (!link)
+      return;
+    if (content.match_elements<caf::error>())
+      return link->fail(request.token, from_caf_error(content.get_as<caf::error>(0)));
+    const auto& codec = request.signature->out;
+    if (codec.type == 0)
+      return link->reply(request.token, {});
+    if (!codec.matches(content))
+      return link->fail(request.token, {errc::internal, "an actor's answer is not of its interface", {}, {}});
+    node_references table(*this, request.token.node);
+    const auto packed = codec.pack(content, table);
+    if (!packed)
+      return link->fail(request.token, packed.error());
+    if (packed->extras.size() > most_extras)
+      return link->fail(
+        request.token, {errc::too_large, "the texts of an answer are too long for another node", {}, {}});
+    link->reply(request.token, {.type = packed->type,
+                                 .words = packed->words,
+                                 .attachments = packed->attachments,
+                                 .extras = packed->extras,
+                                 .source = 0,
+                                 .trace = {}});
+  }
+
+  /// A local actor that another node holds has ended.
+  void ended(std::uint64_t id) {
+    given gone;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = exports_.find(id);
+      if (found == exports_.end())
+        return;
+      gone = take_export(found);
+    }
+    if (const auto link = link_.lock(); link && !closed_)
+      link->refer(gone.node, frame_kind::gone, id, 0, end_cause::none);
+  }
+
+  /// With the lock.
+  given take_export(export_map::iterator which) {
+    auto gone = std::move(which->second);
+    export_ids_.erase(std::make_tuple(gone.node, gone.what.actor->id(), gone.what.codec));
+    exports_.erase(which);
+    return gone;
+  }
+
+  /// Handles that still live, of nodes that `which` names. With the lock; they are known no more.
+  template <class Which>
+  std::vector<caf::strong_actor_ptr> all_remotes(Which which) {
+    std::vector<caf::strong_actor_ptr> alive;
+    const auto collect = [&](auto& table) {
+      for (auto it = table.begin(); it != table.end();) {
+        if (!which(std::get<0>(it->first))) {
+          ++it;
+          continue;
+        }
+        if (auto one = it->second.lock())
+          alive.push_back(std::move(one));
+        it = table.erase(it);
+      }
+    };
+    collect(by_name_);
+    collect(by_id_);
+    return alive;
+  }
+
+  static void kill(const std::vector<caf::strong_actor_ptr>& dead) {
+    for (const auto& each : dead)
+      static_cast<remote_actor*>(each->get())
+        ->kill_proxy(nullptr, caf::make_error(caf::exit_reason::remote_link_unreachable));
+  }
+
+  /// Forgets handles that nobody holds, now and then. With the lock.
+  void tidy() {
+    if (by_id_.size() < tidy_at_)
+      return;
+    for (auto it = by_id_.begin(); it != by_id_.end();)
+      it = it->second.lock() ? std::next(it) : by_id_.erase(it);
+    tidy_at_ = 2 * by_id_.size() + 64;
+  }
+
+  caf::actor_system& system_;
+  exchange_options options_;
+  std::weak_ptr<mesh_link> link_;
+  caf::strong_actor_ptr port_;
+  std::atomic<bool> closed_{false};
+  std::atomic<std::uint64_t> malformed_{0};
+
+  mutable std::mutex mutex_;
+  std::map<std::string, target, std::less<>> published_;
+  export_map exports_;
+  std::map<std::tuple<std::string, caf::actor_id, const interface_codec*>, std::uint64_t> export_ids_;
+  std::map<std::tuple<std::string, std::string, const interface_codec*>, caf::weak_actor_ptr> by_name_;
+  std::map<std::tuple<std::string, std::uint64_t, const interface_codec*>, caf::weak_actor_ptr> by_id_;
+  std::unordered_map<std::uint64_t, asked> asked_;
+  std::map<token_key, std::uint64_t> asked_by_token_;
+  std::set<std::string> up_;
+  std::function<void(const peer_change&)> watcher_;
+  std::uint64_t last_export_ = 0;
+  std::uint64_t last_request_ = 0;
+  std::size_t tidy_at_ = 64;
+};
+
+result<actor_reference> node_references::give(const caf::strong_actor_ptr& actor, const interface_codec& as) {
+  return home_.give(node_, actor, as);
+}
+
+result<caf::strong_actor_ptr> node_references::take(const actor_reference& named, const interface_codec& as) {
+  return home_.take(node_, named, as);
+}
+
+} // namespace
+
+std::shared_ptr<actor_exchange> actor_exchange::make(caf::actor_system& system, exchange_options options) {
+  return std::make_shared<exchange>(system, options);
+}
+
+} // namespace godwit::link

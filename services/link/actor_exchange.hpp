@@ -1,0 +1,67 @@
+#pragma once
+
+#include "services/link/actor_codec.hpp"
+#include "services/link/mesh_link.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/fwd.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace godwit::link {
+
+struct exchange_options {
+  /// How long a remote actor may take to answer. A request of CAF does not say how long its sender waits.
+  std::chrono::milliseconds answer{60'000};
+  std::chrono::milliseconds letter{10'000}; ///< how long a letter without an answer may wait for its peer
+  std::size_t references = 65'536;          ///< actors of this node that others may hold
+};
+
+/// Where actors of this node and of others meet. Actors are *published* under a name; `remote` gives a handle
+/// of one that is published elsewhere. Handles in messages work as well: an actor that was passed to another
+/// node is kept alive until that node drops it, ends, or is lost.
+///
+/// A handle of a remote actor behaves as a local one: it takes exactly the messages of its interface, answers
+/// requests, and can be monitored. It is bound to one conversation with the node: when that ends, the actor
+/// counts as dead
+/// (`remote_link_unreachable`), requests fail with `peer_lost`, and a new handle must be asked for. Messages
+/// to end it (exit messages) are ignored. Order is kept between any two actors for letters without
+/// attachments.
+class actor_exchange : public receiver {
+ public:
+  static std::shared_ptr<actor_exchange> make(caf::actor_system& system, exchange_options options = {});
+
+  /// Before the link has any peer. Whoever owns the link stops it before letting it go.
+  virtual void use(const std::shared_ptr<mesh_link>& link) = 0;
+  /// Called on the link's thread when a node comes or goes.
+  virtual void watch_peers(std::function<void(const peer_change&)> watcher) = 0;
+  /// Gives up all actors and handles. Before the link is stopped and the actor system ends.
+  virtual void close() = 0;
+
+  /// Other nodes reach the actor by this name from now on.
+  template <class Interface>
+  void publish(const std::string& name, const Interface& actor) {
+    publish_as(name, caf::actor_cast<caf::strong_actor_ptr>(actor), codec_of<Interface>());
+  }
+  virtual void withdraw(const std::string& name) = 0;
+
+  /// An actor that another node has published. Is given whether that node is there or not.
+  template <class Interface>
+  Interface remote(const std::string& node, const std::string& name) {
+    return caf::actor_cast<Interface>(remote_as(node, name, codec_of<Interface>()));
+  }
+
+  /// Actors that other nodes hold now.
+  virtual std::size_t references() const = 0;
+
+ protected:
+  virtual void publish_as(
+    const std::string& name, caf::strong_actor_ptr actor, const interface_codec& codec) = 0;
+  virtual caf::strong_actor_ptr remote_as(
+    const std::string& node, const std::string& name, const interface_codec& codec) = 0;
+};
+
+} // namespace godwit::link

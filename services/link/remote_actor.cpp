@@ -1,0 +1,30 @@
+#include "services/link/remote_actor.hpp"
+
+#include "messages/actor_error.hpp"
+
+#include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
+
+namespace godwit::link {
+
+void respond(const caf::strong_actor_ptr& sender, caf::message_id id, const caf::strong_actor_ptr& from,
+  caf::message content) {
+  if (sender && id.is_request())
+    sender->enqueue(from, id.response_id(), std::move(content), nullptr);
+}
+
+void remote_actor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
+  const auto& content = what->content();
+  if (content.match_elements<caf::exit_msg>() || content.match_elements<caf::down_msg>())
+    return;
+  const auto* const signature = codec_.match(content);
+  if (signature == nullptr)
+    return respond(what->sender, what->mid, caf::strong_actor_ptr(ctrl()),
+      caf::make_message(caf::make_error(caf::sec::unexpected_message)));
+  if (dead_)
+    return respond(what->sender, what->mid, caf::strong_actor_ptr(ctrl()),
+      caf::make_message(to_caf_error({errc::peer_lost, "the node " + where_.node + " is gone", {}, {}})));
+  home_->forward(*this, *signature, *what);
+}
+
+} // namespace godwit::link

@@ -1,0 +1,79 @@
+#pragma once
+
+#include "services/link/actor_codec.hpp"
+#include "services/link/mesh_link.hpp"
+
+#include <caf/actor_config.hpp>
+#include <caf/actor_proxy.hpp>
+#include <caf/mailbox_element.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace godwit::link {
+
+class remote_actor;
+
+/// What a remote actor's handle needs of its exchange. Called from any thread.
+class remote_home {
+ public:
+  virtual ~remote_home() = default;
+  /// Sends a message to another node; the answer of a request goes to its sender.
+  virtual void forward(remote_actor& from, const signature_codec& signature, caf::mailbox_element& what) = 0;
+  /// Nobody holds the handle any more.
+  virtual void dropped(const actor_address& where, std::uint64_t references) = 0;
+};
+
+/// The handle of an actor on another node. Has no mailbox and no thread: messages become frames where they
+/// are sent.
+class remote_actor final : public caf::actor_proxy {
+ public:
+  remote_actor(caf::actor_config& config, std::shared_ptr<remote_home> home, actor_address where,
+    const interface_codec& codec)
+    : caf::actor_proxy(config), home_(std::move(home)), where_(std::move(where)), codec_(codec) {}
+  ~remote_actor() override { home_->dropped(where_, references); }
+
+  const char* name() const override { return "remote"; }
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
+  void kill_proxy(caf::execution_unit* host, caf::error reason) override {
+    dead_ = true;
+    cleanup(std::move(reason), host);
+  }
+
+  const actor_address& where() const { return where_; }
+
+  /// How often its node has passed it here; guarded by the exchange.
+  std::uint64_t references = 0;
+
+ private:
+  std::shared_ptr<remote_home> home_;
+  actor_address where_;
+  const interface_codec& codec_;
+  std::atomic<bool> dead_{false};
+};
+
+/// Takes the answers of local actors to requests of other nodes, on whatever thread they answer.
+class answer_port final : public caf::actor_proxy {
+ public:
+  using taker = std::function<void(std::uint64_t request, const caf::type_erased_tuple& content)>;
+
+  answer_port(caf::actor_config& config, taker take) : caf::actor_proxy(config), take_(std::move(take)) {}
+
+  const char* name() const override { return "answers"; }
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
+    if (what->mid.is_response())
+      take_(what->mid.request_id().integer_value(), what->content());
+  }
+  void kill_proxy(caf::execution_unit* host, caf::error reason) override { cleanup(std::move(reason), host); }
+
+ private:
+  taker take_;
+};
+
+/// Answers a request of CAF. Nothing happens if `id` is of no request.
+void respond(const caf::strong_actor_ptr& sender, caf::message_id id, const caf::strong_actor_ptr& from,
+  caf::message content);
+
+} // namespace godwit::link

@@ -1,0 +1,354 @@
+#include "services/link/actor_exchange.hpp"
+
+#include "actors/tokenizer/actor.hpp"
+#include "kernels/gguf/writer.hpp"
+#include "messages/actor_error.hpp"
+#include "messages/catalogue.hpp"
+#include "tests/support/byte_tokenizer.hpp"
+#include "tests/unit/services/link/real_links.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <catch2/catch.hpp>
+
+using namespace godwit;
+using namespace godwit::link;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A node with an actor system of its own.
+struct actor_node {
+  caf::actor_system_config config;
+  std::unique_ptr<caf::actor_system> system;
+  std::shared_ptr<actor_exchange> exchange;
+  std::shared_ptr<mesh_link> link;
+  node_keys keys;
+
+  explicit actor_node(const std::string& name, exchange_options options = {})
+    : keys(*make_keys(node_name(name))) {
+    config.set("scheduler.max-threads", 2);
+    system = std::make_unique<caf::actor_system>(config);
+    exchange = actor_exchange::make(*system, options);
+    link_options how;
+    how.node = node_name(name);
+    how.sockets.keys = keys;
+    link = std::move(*mesh_link::start(std::move(how), exchange));
+    exchange->use(link);
+  }
+
+  ~actor_node() { stop(end_cause::draining); }
+
+  void stop(end_cause cause) {
+    exchange->close();
+    link->stop(cause, 0ms);
+  }
+
+  peer_record record() const {
+    const auto& at = link->bound();
+    return {link->self(), keys.open, at.letters, at.bulk, at.events};
+  }
+
+  bool up() const {
+    const auto all = link->members();
+    return !all.empty() && all[0].state == peer_state::up;
+  }
+};
+
+struct two_nodes {
+  actor_node alpha;
+  actor_node beta;
+  caf::scoped_actor self{*alpha.system};
+
+  explicit two_nodes(exchange_options options = {}) : alpha("alpha", options), beta("beta", options) {
+    alpha.link->add_peer(beta.record());
+    beta.link->add_peer(alpha.record());
+    REQUIRE(eventually([this] { return alpha.up() && beta.up(); }));
+  }
+
+  template <class Answer, class Actor, class... Ask>
+  result<Answer> ask(const Actor& whom, Ask... what) {
+    result<Answer> out = fail(errc::internal, "no answer");
+    self->request(whom, 10s, std::move(what)...)
+      .receive([&](const Answer& answer) { out = answer; },
+        [&](const caf::error& why) { out = tl::unexpected<error>(from_caf_error(why)); });
+    return out;
+  }
+};
+
+struct fixture : two_nodes {};
+
+tokenizer_actor spawn_words(caf::actor_system& system) {
+  gguf::writer made;
+  made.add("tokenizer.chat_template", "{{ messages[0].role }}<end>");
+  const auto bytes = made.finish();
+  return spawn_tokenizer(
+    system, std::make_shared<const byte_tokenizer>(), *chat_template::load(**gguf::file::parse(bytes)));
+}
+
+letter<schema::EncodeRequest> words(const std::string& text) {
+  return letter<schema::EncodeRequest>::make([&](schema::EncodeRequest::Builder b) {
+    b.setText({reinterpret_cast<const capnp::byte*>(text.data()), text.size()});
+    b.setSpecial(true);
+  });
+}
+
+/// A worker as the router sees one: takes a sink, and sends it tokens.
+using worker_actor = caf::typed_actor<caf::replies_to<letter<schema::GenerateRequest>,
+                                        generation_sink_actor>::with<letter<schema::GenerateAccepted>>,
+  caf::replies_to<info_atom>::with<tokenizer_actor>, caf::reacts_to<stop_atom>>;
+
+struct worker_state {
+  worker_state() = default; // no aggregate: CAF would make one of the actor's pointer
+  generation_sink_actor sink;
+  int down = 0;
+};
+
+worker_actor::behavior_type worker(
+  worker_actor::stateful_pointer<worker_state> self, std::atomic<int>* downs) {
+  self->set_down_handler([self, downs](const caf::down_msg&) {
+    self->state.sink = nullptr;
+    ++*downs;
+  });
+  return {
+    [self](const letter<schema::GenerateRequest>& mail, const generation_sink_actor& sink) {
+      self->monitor(sink);
+      self->state.sink = sink;
+      for (std::uint32_t i = 0; i < 10; ++i)
+        self->send(sink, letter<schema::TokenBatch>::make([&](schema::TokenBatch::Builder b) {
+          b.setRequest(mail.read().getRequest());
+          b.setPosition(i);
+        }));
+      return letter<schema::GenerateAccepted>::make(
+        [](schema::GenerateAccepted::Builder b) { b.setWorker("beta"); });
+    },
+    [self](info_atom) { return spawn_words(self->system()); },
+    [self](stop_atom) {
+      self->state.sink = nullptr;
+      self->quit();
+    },
+  };
+}
+
+struct sink_seen {
+  std::mutex mutex;
+  std::vector<std::uint32_t> positions;
+};
+
+generation_sink_actor::behavior_type sink(
+  generation_sink_actor::pointer self, std::shared_ptr<sink_seen> seen) {
+  return {[self, seen](const letter<schema::TokenBatch>& mail) {
+    const std::lock_guard lock(seen->mutex);
+    seen->positions.push_back(mail.read().getPosition());
+    if (mail.read().getRequest() == 99)
+      self->quit();
+  }};
+}
+
+} // namespace
+
+TEST_CASE_METHOD(fixture, "a tokenizer on another node answers as the one beside us") {
+  auto there = spawn_words(*beta.system);
+  auto here = spawn_words(*alpha.system);
+  beta.exchange->publish("tokenizer", there);
+  const auto remote = alpha.exchange->remote<tokenizer_actor>("beta", "tokenizer");
+  for (const auto* text : {"", "a<end>", "one two three", "\xff\xfe"}) {
+    const auto near = ask<letter<schema::TokenIds>>(here, words(text));
+    const auto far = ask<letter<schema::TokenIds>>(remote, words(text));
+    REQUIRE(near);
+    REQUIRE(far);
+    CHECK(std::ranges::equal(near->bytes(), far->bytes()));
+  }
+  CHECK(ask<letter<schema::ActorStatus>>(remote, status_atom::value)->read().getState() == "ready");
+  // A failure keeps its parts.
+  const auto bad = ask<letter<schema::DecodedText>>(remote,
+    letter<schema::DecodeRequest>::make([](schema::DecodeRequest::Builder b) { b.initIds(1).set(0, 9999); }));
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().code == errc::invalid_argument);
+  CHECK(bad.error().param == "ids");
+  // One handle for one actor.
+  CHECK(remote == alpha.exchange->remote<tokenizer_actor>("beta", "tokenizer"));
+  self->send(here, stop_atom::value);
+  self->send(remote, stop_atom::value); // stops the one over there
+  CHECK(eventually([&] {
+    const auto out = ask<letter<schema::ActorStatus>>(remote, status_atom::value);
+    return !out && out.error().code == errc::peer_lost;
+  }));
+}
+
+TEST_CASE_METHOD(fixture, "an actor that is not published is not found") {
+  const auto out =
+    ask<letter<schema::TokenIds>>(alpha.exchange->remote<tokenizer_actor>("beta", "nobody"), words("x"));
+  REQUIRE_FALSE(out);
+  CHECK(out.error().code == errc::not_found);
+  const auto nowhere =
+    ask<letter<schema::TokenIds>>(alpha.exchange->remote<tokenizer_actor>("gamma", "tokenizer"), words("x"));
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().code == errc::unavailable);
+}
+
+TEST_CASE_METHOD(fixture, "an actor of another interface does not know the message") {
+  auto there = spawn_words(*beta.system);
+  beta.exchange->publish("tokenizer", there);
+  const auto out = ask<letter<schema::CacheEvicted>>(
+    alpha.exchange->remote<cache_actor>("beta", "tokenizer"), letter<schema::CacheEvict>());
+  REQUIRE_FALSE(out);
+  CHECK(out.error().code == errc::unsupported);
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE("a remote actor that does not answer is given up at the deadline") {
+  two_nodes nodes({.answer = 200ms, .letter = 1s, .references = 10});
+  auto mute = nodes.beta.system->spawn([](tokenizer_actor::pointer self) -> tokenizer_actor::behavior_type {
+    auto kept = std::make_shared<std::vector<caf::typed_response_promise<letter<schema::TokenIds>>>>();
+    return {
+      [self, kept](const letter<schema::EncodeRequest>&) {
+        kept->push_back(self->make_response_promise<letter<schema::TokenIds>>());
+        return kept->back();
+      },
+      [](const letter<schema::DecodeRequest>&) { return letter<schema::DecodedText>(); },
+      [](const letter<schema::RenderRequest>&) { return letter<schema::RenderedChat>(); },
+      [](status_atom) { return letter<schema::ActorStatus>(); },
+      [](drain_atom) { return letter<schema::Drained>(); },
+      [self](stop_atom) { self->quit(); },
+    };
+  });
+  nodes.beta.exchange->publish("tokenizer", mute);
+  const auto remote = nodes.alpha.exchange->remote<tokenizer_actor>("beta", "tokenizer");
+  const auto out = nodes.ask<letter<schema::TokenIds>>(remote, words("x"));
+  REQUIRE_FALSE(out);
+  CHECK(out.error().code == errc::deadline);
+  CHECK(eventually([&] { return nodes.beta.link->counters().serving_requests == 0; }));
+  nodes.self->send(mute, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "when its node goes, a remote actor is dead: requests fail, monitors hear of it") {
+  auto there = spawn_words(*beta.system);
+  beta.exchange->publish("tokenizer", there);
+  const auto remote = alpha.exchange->remote<tokenizer_actor>("beta", "tokenizer");
+  REQUIRE(ask<letter<schema::TokenIds>>(remote, words("x")));
+  self->monitor(remote);
+  beta.stop(end_cause::draining);
+  bool heard = false;
+  self->receive(
+    [&](const caf::down_msg& down) { heard = down.source == remote.address(); }, caf::after(10s) >> [] {});
+  CHECK(heard);
+  const auto out = ask<letter<schema::TokenIds>>(remote, words("x"));
+  REQUIRE_FALSE(out);
+  CHECK(out.error().code == errc::peer_lost);
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "a handle in a message is an actor that the other node can send to") {
+  std::atomic<int> downs{0};
+  auto there = beta.system->spawn(worker, &downs);
+  beta.exchange->publish("worker", there);
+  const auto remote = alpha.exchange->remote<worker_actor>("beta", "worker");
+  const auto seen = std::make_shared<sink_seen>();
+  auto here = alpha.system->spawn(sink, seen);
+  const auto start =
+    letter<schema::GenerateRequest>::make([](schema::GenerateRequest::Builder b) { b.setRequest(5); });
+  const auto accepted = ask<letter<schema::GenerateAccepted>>(remote, start, here);
+  REQUIRE(accepted);
+  CHECK(accepted->read().getWorker() == "beta");
+  CHECK(eventually([&] {
+    const std::lock_guard lock(seen->mutex);
+    return seen->positions.size() == 10;
+  }));
+  CHECK(seen->positions == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  // The worker holds it: it is kept alive, whoever else lets it go.
+  CHECK(alpha.exchange->references() == 1);
+  // When it ends, the worker over there hears of it.
+  self->send(here, letter<schema::TokenBatch>::make([](schema::TokenBatch::Builder b) { b.setRequest(99); }));
+  CHECK(eventually([&] { return downs == 1; }));
+  CHECK(alpha.exchange->references() == 0);
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "a handle that the other node drops is let go") {
+  std::atomic<int> downs{0};
+  auto there = beta.system->spawn(worker, &downs);
+  beta.exchange->publish("worker", there);
+  const auto remote = alpha.exchange->remote<worker_actor>("beta", "worker");
+  const auto seen = std::make_shared<sink_seen>();
+  auto here = alpha.system->spawn(sink, seen);
+  const letter<schema::GenerateRequest> start;
+  REQUIRE(ask<letter<schema::GenerateAccepted>>(remote, start, here));
+  REQUIRE(ask<letter<schema::GenerateAccepted>>(remote, start, here));
+  CHECK(alpha.exchange->references() == 1);
+  self->send(there, stop_atom::value);
+  there = nullptr;
+  CHECK(eventually([&] { return alpha.exchange->references() == 0; }));
+  CHECK(downs == 0);
+}
+
+TEST_CASE_METHOD(fixture, "an answer may hold a handle") {
+  std::atomic<int> downs{0};
+  auto there = beta.system->spawn(worker, &downs);
+  beta.exchange->publish("worker", there);
+  const auto remote = alpha.exchange->remote<worker_actor>("beta", "worker");
+  auto found = ask<tokenizer_actor>(remote, info_atom::value);
+  REQUIRE(found);
+  const auto ids = ask<letter<schema::TokenIds>>(*found, words("ab"));
+  REQUIRE(ids);
+  CHECK(ids->read().getIds().size() == 2);
+  CHECK(beta.exchange->references() == 1);
+  self->send(*found, stop_atom::value);
+  CHECK(eventually([&] { return beta.exchange->references() == 0; }));
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "a handle that comes home is the actor itself: nothing takes a detour") {
+  std::atomic<int> downs{0};
+  auto there = beta.system->spawn(worker, &downs);
+  beta.exchange->publish("worker", there);
+  const auto seen = std::make_shared<sink_seen>();
+  auto home = beta.system->spawn(sink, seen);
+  beta.exchange->publish("sink", home);
+  const auto before = alpha.link->counters().letters_sent.load();
+  REQUIRE(ask<letter<schema::GenerateAccepted>>(alpha.exchange->remote<worker_actor>("beta", "worker"),
+    letter<schema::GenerateRequest>(), alpha.exchange->remote<generation_sink_actor>("beta", "sink")));
+  CHECK(eventually([&] {
+    const std::lock_guard lock(seen->mutex);
+    return seen->positions.size() == 10;
+  }));
+  CHECK(alpha.link->counters().letters_sent == before + 1);
+  CHECK(alpha.exchange->references() == 0);
+  CHECK(beta.exchange->references() == 0);
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "a peer that goes lets go of what it held") {
+  std::atomic<int> downs{0};
+  auto there = beta.system->spawn(worker, &downs);
+  beta.exchange->publish("worker", there);
+  const auto remote = alpha.exchange->remote<worker_actor>("beta", "worker");
+  const auto seen = std::make_shared<sink_seen>();
+  REQUIRE(ask<letter<schema::GenerateAccepted>>(
+    remote, letter<schema::GenerateRequest>(), alpha.system->spawn(sink, seen)));
+  CHECK(alpha.exchange->references() == 1);
+  beta.link->stop(end_cause::draining, 0ms);
+  CHECK(eventually([&] { return alpha.exchange->references() == 0; }));
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "a letter that is malformed is refused before the actor sees it") {
+  auto there = spawn_words(*beta.system);
+  beta.exchange->publish("tokenizer", there);
+  const std::vector<std::byte> garbage(64, std::byte{0xee});
+  std::atomic<int> code{0};
+  alpha.link->request({"beta", "tokenizer", 0},
+    {.type = capnp::typeId<schema::EncodeRequest>(),
+      .words = garbage,
+      .attachments = {},
+      .extras = {},
+      .source = 0,
+      .trace = {}},
+    5s, [&](const result<incoming>& got) { code = got ? -1 : static_cast<int>(got.error().code); });
+  CHECK(eventually([&] { return code != 0; }));
+  CHECK(code == static_cast<int>(errc::corrupt));
+  self->send(there, stop_atom::value);
+}
