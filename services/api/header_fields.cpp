@@ -39,6 +39,15 @@ std::string media_type(std::string_view text) {
   return out;
 }
 
+/// Which of two is meant is a guess, and a proxy in front may make another one.
+bool twice(const http::headers& fields, std::string_view name) {
+  const auto same = [&](const auto& field) {
+    return std::equal(field.first.begin(), field.first.end(), name.begin(), name.end(),
+      [](char a, char b) { return lower(a) == lower(b); });
+  };
+  return std::count_if(fields.begin(), fields.end(), same) > 1;
+}
+
 tl::unexpected<error> invalid(std::string param, const std::string& what) {
   auto message = param + " " + what;
   return fail(errc::invalid_argument, std::move(message), std::move(param), "invalid_value");
@@ -50,6 +59,8 @@ result<tenant_id> tenant_of(const http::request& request) {
   const auto value = request.field("X-Tenant-ID");
   if (!value)
     return tenant_id("default");
+  if (twice(request.fields, "X-Tenant-ID"))
+    return invalid("X-Tenant-ID", "must stand once");
   if (!all_of(*value, 64, is_name_character))
     return invalid("X-Tenant-ID", "must be 1 to 64 letters, digits, dots, underscores and hyphens");
   return tenant_id(std::string(*value));
@@ -59,6 +70,8 @@ result<std::string> idempotency_key_of(const http::request& request) {
   const auto value = request.field("Idempotency-Key");
   if (!value)
     return std::string();
+  if (twice(request.fields, "Idempotency-Key"))
+    return invalid("Idempotency-Key", "must stand once");
   if (!all_of(*value, 255, is_visible))
     return invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters");
   return std::string(*value);
@@ -99,12 +112,14 @@ bool wants_events(const http::request& request) {
 }
 
 result<void> check_parameters(const http::request& request, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : request.query)
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const auto shown = shown_key(name);
+  for (const auto& [name, value] : request.query) {
+    const auto shown = shown_key(name);
+    if (std::find(known.begin(), known.end(), name) == known.end())
       return fail(
         errc::invalid_argument, shown + " is not a known query parameter", shown, "unknown_parameter");
-    }
+    if (twice(request.query, name))
+      return invalid(shown, "must stand once");
+  }
   return {};
 }
 
@@ -124,6 +139,8 @@ result<events_query> events_query_of(const http::request& request) {
   const auto after = header ? header : request.parameter("after");
   if (header)
     out.after_name = "Last-Event-ID";
+  if (twice(request.fields, "Last-Event-ID"))
+    return invalid("Last-Event-ID", "must stand once");
   if (after && !all_of(*after, 128, is_visible))
     return invalid(out.after_name, "must be the id of an event");
   out.after = after.value_or("");

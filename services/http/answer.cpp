@@ -155,16 +155,21 @@ void answer::on_leave(std::function<void()> callback) {
 
 void answer::abandon() {
   bool unanswered = false;
+  bool left = false;
   {
     const std::lock_guard lock(mutex_);
     unanswered = accepts_head();
+    left = left_;
     if (streaming_) {
       streaming_ = false;
       keep_alive_ = false; // and no last chunk: the client sees that the stream was cut
     }
     leave_ = nullptr;
   }
-  if (unanswered)
+  if (unanswered && left)
+    respond(error_response(499, "client_closed_request",
+      "the client closed its sending side, which ends the work: keep it open until the answer has come"));
+  else if (unanswered)
     respond(error_response(500, "internal", "the request was not answered"));
   else
     wake_();

@@ -36,8 +36,8 @@ struct response {
 /// One request and its answer: either one `respond`, or `begin`, any number of `write` and one `end`. Any
 /// thread may call. The first answer counts; a second `respond` or `begin` is ignored. After the client has
 /// left, writes report it and do nothing. An exchange that is dropped without an answer is answered 500, so
-/// that no client hangs; one that is dropped between `begin` and `end` is cut, so that no client takes the
-/// part for the whole.
+/// that no client hangs, or 499 if its client has left before; one that is dropped between `begin` and `end`
+/// is cut, so that no client takes the part for the whole.
 ///
 /// A client that closes its sending side has left, as far as `on_leave` and streams go: the two cannot be
 /// told apart before bytes bounce. A `respond` is sent all the same.

@@ -44,6 +44,7 @@ constexpr std::array phrases{
   phrase{422, "Unprocessable Content"},
   phrase{429, "Too Many Requests"},
   phrase{431, "Request Header Fields Too Large"},
+  phrase{499, "Client Closed Request"},
   phrase{500, "Internal Server Error"},
   phrase{501, "Not Implemented"},
   phrase{503, "Service Unavailable"},

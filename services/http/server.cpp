@@ -301,7 +301,9 @@ class connection : public std::enable_shared_from_this<connection> {
     const bool again = arrived && answer_->keep_alive() && !aborted_;
     answer_->closed(!aborted_);
     const auto& asked = answer_->request();
-    observe({asked.method, asked.path, answer_->status(), clock::now() - began});
+    // Who leaves before there is an answer has none; that is not the node's failure.
+    const int status = answer_->status() != 0 ? answer_->status() : 499;
+    observe({asked.method, asked.path, status, clock::now() - began});
     answer_.reset();
     if (arrived && !again)
       co_await linger();

@@ -167,6 +167,16 @@ class BadRequests(WithNode):
             with self.subTest(tenant=tenant):
                 self.assert_error(self.node.call("GET", "/v1/sessions", headers={"X-Tenant-ID": tenant.encode()}), 400)
 
+    def test_what_stands_twice_is_refused(self):
+        for field in (b"X-Tenant-ID", b"Last-Event-ID"):
+            with self.node.raw() as raw:
+                raw.sendall(b"GET /v1/sessions/ses_" + b"0" * 32 + b"/events HTTP/1.1\r\nHost: x\r\n"
+                            + 2 * (field + b": a\r\n") + b"Connection: close\r\n\r\n")
+                answer = raw.makefile("rb").read()
+                self.assertIn(b" 400 ", answer.split(b"\r\n")[0])
+                self.assertIn(field, answer)
+        self.assert_error(self.node.call("GET", "/v1/sessions?limit=1&limit=2"), 400, param="limit")
+
     def test_garbage_on_the_socket(self):
         for garbage in (b"\x00" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00" * 50,
                         b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
@@ -273,6 +283,23 @@ class BadClients(WithNode):
             stream.response.close()
             stream.close()
         self.wait_for_idle()
+
+    def test_a_client_that_leaves_is_not_the_nodes_failure(self):
+        body = json.dumps({"model": self.node.call("GET", "/v1/models").json["data"][0]["id"], "max_tokens": 2000,
+                           "logit_bias": {"2": -100}, "messages": [{"role": "user", "content": "Hello"}]}).encode()
+        with self.node.raw() as raw:
+            raw.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            deadline = time.monotonic() + PATIENCE
+            while self.node.metric("godwit_open_streams") == 0 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            raw.shutdown(socket.SHUT_WR)
+            self.assertIn(b" 499 ", raw.makefile("rb").read().split(b"\r\n")[0])
+        self.wait_for_idle()
+        metrics = self.node.call("GET", "/metrics").body.decode()
+        answers = [line for line in metrics.splitlines() if line.startswith("godwit_http_requests_total")]
+        self.assertTrue(any('status="499"' in line for line in answers), answers)
+        self.assertFalse(any('status="5' in line or 'status="0"' in line for line in answers), answers)
 
     def wait_for_idle(self):
         deadline = time.monotonic() + 10

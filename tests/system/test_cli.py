@@ -54,6 +54,24 @@ class WithoutNode(unittest.TestCase):
         self.assertEqual(run("tokenize", "--model", "/none.gguf").returncode, 1)
         self.assertEqual(run("--help").returncode, 0)
 
+    def test_a_word_that_is_no_command_is_named(self):
+        for words in (("dance",), ("--dance",), ("session", "dance"), ("chat", "--dance")):
+            done = run(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"dance", done.stderr)
+
+    def test_a_terminal_gets_no_control_characters_of_a_model_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "odd.gguf"
+            whole = MODEL.read_bytes()
+            name = b"Smollm2 135M"
+            self.assertIn(name, whole[:4096])
+            model.write_bytes(whole.replace(name, b"\x1b[2J\x07" + name[5:], 1))
+            shown = run("model", "info", model)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.assertIn(b"\\x1b[2J\\x07", shown.stdout)
+            self.assertNotIn(b"\x1b", shown.stdout)
+
     def test_bench_nll_equals_the_golden_value_nearly(self):
         case = GOLDEN["nll"][0]
         path = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"godwit-nll-{os.getpid()}.txt"
@@ -152,6 +170,19 @@ class AgainstANode(WithNode):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(b"The sky on a clear day is", done.stdout)
         self.assertIn(b"ses_", done.stdout)
+
+    def test_chat_of_a_script_tells_a_failure_by_its_exit(self):
+        done = self.cli("chat", "--max-tokens", "4", given=b"word " * 20000 + b"\nHello\n")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"context", done.stderr)
+        self.assertTrue(done.stdout.strip())
+
+    def test_numbers_that_json_cannot_say_are_refused(self):
+        for flag in ("--temperature", "--top-p", "--min-p", "--repeat-penalty"):
+            for number in ("nan", "inf", "-inf"):
+                done = self.cli("session", "create", f"{flag}={number}")
+                self.assertEqual((done.returncode, done.stdout), (1, b""))
+                self.assertIn(flag.encode(), done.stderr)
 
     def test_ctrl_c_cancels_the_turn_and_not_the_program(self):
         leader, follower = pty.openpty()

@@ -24,8 +24,14 @@ struct conversation {
   const settings& how;
   std::string id;
   interrupt_watch& watch;
+  bool failed = false; ///< something that was asked for did not happen
 
   std::string path(const char* rest) const { return "/v1/sessions/" + path_part(id) + rest; }
+
+  void complain(const error& why) {
+    report(why, how.json);
+    failed = true;
+  }
 
   /// Sends one message and prints the answer. A failure of the turn is printed; the chat goes on.
   void say(const std::string& text) {
@@ -49,9 +55,9 @@ struct conversation {
     if (!how.json)
       fmt::print("\n");
     if (!done)
-      report(done.error(), how.json);
+      complain(done.error());
     else if (failure)
-      report(*failure, how.json);
+      complain(*failure);
   }
 
   /// @returns false when the chat is over
@@ -68,7 +74,7 @@ struct conversation {
         id = plain(member(copy->body, "id"));
         fmt::print("now in {}\n", id);
       } else {
-        report(copy.error(), how.json);
+        complain(copy.error());
       }
     } else {
       fmt::print("{}", help);
@@ -109,7 +115,8 @@ int chat(client& node, const settings& how, const std::string& id, const new_ses
   }
   if (input.interactive())
     fmt::print("\n");
-  return exit_ok;
+  // A person has seen it; a script only sees how this ends.
+  return talk.failed && !input.interactive() ? exit_failed : exit_ok;
 }
 
 } // namespace godwit::cli

@@ -318,6 +318,11 @@ int main(int argc, char** argv) {
   declare_benches(app, said, exit);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::RequiredError& failure) {
+    // "A subcommand is required" does not help who has misspelt one.
+    const auto unknown = app.remaining(true);
+    app.exit(unknown.empty() ? static_cast<const CLI::ParseError&>(failure) : CLI::ExtrasError(unknown));
+    return exit_usage;
   } catch (const CLI::ParseError& failure) {
     return app.exit(failure) == 0 ? exit_ok : exit_usage;
   } catch (const std::exception& failure) {

@@ -9,6 +9,21 @@ namespace godwit::cli {
 
 using nlohmann::ordered_json;
 
+namespace {
+
+/// Text of files and nodes for a terminal, which must not take it for commands: control characters escaped.
+std::string visible(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      out += c;
+  return out;
+}
+
+} // namespace
+
 int report(const error& failure, bool json) {
   if (json) {
     ordered_json body{
@@ -18,7 +33,7 @@ int report(const error& failure, bool json) {
       body["error"]["param"] = failure.param;
     fmt::print(stderr, "{}\n", body.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
   } else {
-    fmt::print(stderr, "godwit: {}\n", failure.message);
+    fmt::print(stderr, "godwit: {}\n", visible(failure.message));
   }
   return exit_failed;
 }
@@ -39,7 +54,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
     std::string line;
     for (std::size_t column = 0; column < row.size(); ++column)
       line += column + 1 < row.size() ? fmt::format("{:<{}}  ", row[column], widths[column]) : row[column];
-    fmt::print("{}\n", line);
+    fmt::print("{}\n", visible(line));
   }
 }
 

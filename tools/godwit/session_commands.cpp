@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdio>
 
 namespace godwit::cli {
@@ -53,6 +54,11 @@ std::string path_part(const std::string& text) {
 result<ordered_json> new_session::body() const {
   ordered_json out = ordered_json::object();
   ordered_json sampling = ordered_json::object();
+  // JSON has no such numbers: they would arrive as null, which is no setting at all.
+  for (const auto& [flag, value] : {std::pair("--temperature", temperature), std::pair("--top-p", top_p),
+         std::pair("--min-p", min_p), std::pair("--repeat-penalty", repeat_penalty)})
+    if (value && !std::isfinite(*value))
+      return fail(errc::invalid_argument, std::string(flag) + " must be a finite number", flag);
   const auto set = [](ordered_json& target, const char* name, const auto& value) {
     if (value)
       target[name] = *value;

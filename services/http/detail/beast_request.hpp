@@ -63,6 +63,17 @@ struct refusal {
   std::string message;
 };
 
+/// A request line with a version of HTTP that is neither 1.0 nor 1.1. Beast says the same of a line that ends
+/// in a bare line feed.
+inline bool names_other_version(std::string_view line) {
+  constexpr std::string_view name = " HTTP/";
+  const auto found = line.find(name);
+  if (found == std::string_view::npos)
+    return false;
+  const auto version = line.substr(found + name.size(), 3);
+  return version != "1.0" && version != "1.1";
+}
+
 /// What a parser's error means for the client. @param line the start of what it sent
 inline refusal refusal_of(const boost::beast::error_code& ec, std::string_view line) {
   using boost::beast::http::error;
@@ -70,7 +81,7 @@ inline refusal refusal_of(const boost::beast::error_code& ec, std::string_view l
     return {431, "header_too_large", "the request line and header fields are over the size limit"};
   if (ec == error::body_limit)
     return {413, "body_too_large", "the request body is over the size limit"};
-  if (ec == error::bad_version && line.substr(0, line.find('\n')).find(" HTTP/") != std::string_view::npos)
+  if (ec == error::bad_version && names_other_version(line.substr(0, line.find('\n'))))
     return {505, "unsupported_version", "only HTTP/1.0 and HTTP/1.1 are spoken here"};
   if (ec == error::bad_chunk || ec == error::bad_chunk_extension)
     return {400, "malformed_body", "the chunked request body is malformed"};

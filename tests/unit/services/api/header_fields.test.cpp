@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cctype>
+
 using namespace godwit;
 
 namespace {
@@ -36,6 +38,28 @@ TEST_CASE("an idempotency key is short and visible") {
   CHECK(idempotency_key_of(with_header("Idempotency-Key", "8e03-\"x\"")).value() == "8e03-\"x\"");
   const auto bad = GENERATE(as<std::string>{}, "", "a b", std::string(256, 'k'), "\x7f", "\xc3\xa9");
   CHECK_FALSE(idempotency_key_of(with_header("Idempotency-Key", bad)));
+}
+
+TEST_CASE("what stands twice is refused by name, whatever it says") {
+  for (const auto* name : {"X-Tenant-ID", "Idempotency-Key", "Last-Event-ID"}) {
+    auto request = with_header(name, "one");
+    auto lower = std::string(name);
+    for (auto& c : lower)
+      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    request.fields.emplace_back(lower, "one");
+    const auto refused = [&]() -> std::string {
+      if (const auto tenant = tenant_of(request); !tenant)
+        return tenant.error().param;
+      if (const auto key = idempotency_key_of(request); !key)
+        return key.error().param;
+      const auto events = events_query_of(request);
+      return events ? std::string() : events.error().param;
+    }();
+    CHECK(refused == name);
+  }
+  const auto page = page_query_of(with_query({{"limit", "1"}, {"limit", "2"}}));
+  REQUIRE_FALSE(page);
+  CHECK(page.error().param == "limit");
 }
 
 TEST_CASE("a session's id has one form") {

@@ -111,6 +111,15 @@ TEST_CASE("an exchange that is dropped is answered 500") {
   CHECK(x.state->complete());
 }
 
+TEST_CASE("an exchange whose client had left is not the node's failure when it is dropped") {
+  one x;
+  x.call->on_leave([] {});
+  x.state->client_left();
+  x.call.reset();
+  CHECK(x.send().starts_with("HTTP/1.1 499 "));
+  CHECK(x.state->complete());
+}
+
 TEST_CASE("a stream that is dropped ends without its last chunk") {
   one x;
   x.call->begin(200, {});

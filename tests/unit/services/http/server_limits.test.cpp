@@ -84,6 +84,8 @@ TEST_CASE("requests that are not HTTP are refused") {
     {"GET / FTP/1.1\r\n\r\n", 400},
     {"GET  / HTTP/1.1\r\n" + host + "\r\n", 400},
     {"GET / HTTP/2.0\r\n" + host + "\r\n", 505},
+    {"GET / HTTP/1.1\n" + host + "\r\n", 400},
+    {"GET / HTTP/1.0\n\n", 400},
     {"BREW / HTTP/1.1\r\n" + host + "\r\n", 501},
     {"GET * HTTP/1.1\r\n" + host + "\r\n", 400},
     {"GET /%zz HTTP/1.1\r\n" + host + "\r\n", 400},
