@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <future>
+#include <limits>
 #include <optional>
 #include <random>
 #include <thread>
@@ -31,13 +32,19 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// One descriptor a connection, and some for the store: as many as the system allows.
-void raise_file_limit() {
+/// Files of the stores, the model, and what the system needs beside connections.
+constexpr rlim_t other_descriptors = 320;
+
+/// As many descriptors as the system allows. @returns how many connections they are enough for
+std::size_t raise_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0)
-    return;
+    return std::numeric_limits<std::size_t>::max();
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  // With very few, half of them each: a store opens its files again when it needs them.
+  return limit.rlim_cur - std::min(other_descriptors, limit.rlim_cur / 2);
 }
 
 std::string new_incarnation() {
@@ -102,8 +109,12 @@ class running_node {
 
   /// Data directory, listening socket; then journal and model at the same time; then the actors.
   result<void> start() {
-    raise_file_limit();
     const auto began = clock::now();
+    if (const auto room = raise_file_limit(); settings_.max_connections > room) {
+      out_->warn("fewer connections than set: the limit of open files (ulimit -n) allows no more",
+        {{"max_connections", std::uint64_t{settings_.max_connections}}, {"allowed", std::uint64_t{room}}});
+      settings_.max_connections = static_cast<decltype(settings_.max_connections)>(room);
+    }
     for (const auto& name : settings_.unknown_variables)
       out_->warn("an environment variable that nothing reads", {{"name", name}});
     auto data = data_directory::open(settings_.data, node_name(settings_.node));
@@ -198,7 +209,11 @@ class running_node {
     system_ = std::make_unique<caf::actor_system>(actor_config_);
     fingerprint_ = model.card.fingerprint;
 
-    node_ingredients from{settings_, new_incarnation(), std::move(model), records_, figures_, out_, front_};
+    node_ingredients from{settings_, new_incarnation(), std::move(model), records_, figures_, out_, front_,
+      [weak = std::weak_ptr(records_)] {
+        const auto now = weak.lock();
+        return now ? now->trouble() : std::string();
+      }};
     auto actors = node_actors::start(*system_, std::move(from));
     if (!actors)
       return fail(actors);
@@ -247,7 +262,7 @@ class running_node {
     }
   }
 
-  const config& settings_;
+  config settings_;
   termination& stop_;
   const std::shared_ptr<logger> out_;
   const std::shared_ptr<metrics> figures_ = std::make_shared<metrics>();

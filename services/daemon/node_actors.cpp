@@ -158,6 +158,7 @@ void node_actors::start_gateway(caf::actor_system& system) {
   config.node = node_;
   config.model = from_.model.card;
   config.metrics = [figures = from_.figures] { return figures->text(); };
+  config.journal_trouble = from_.journal_trouble;
   config.next_request = next_request;
   config.random = random_number;
   config.now = [time = time_] { return unix_seconds(*time); };

@@ -13,6 +13,7 @@
 
 #include <caf/actor_system.hpp>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,6 +29,7 @@ struct node_ingredients {
   std::shared_ptr<metrics> figures;
   std::shared_ptr<logger> out;
   std::shared_ptr<gateway_switch> front;
+  std::function<std::string()> journal_trouble = {}; ///< see gateway_config
 };
 
 /// The actors of one node under their supervisor: device (with cache, prefill and decode), router, tokenizer,

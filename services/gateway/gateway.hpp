@@ -50,6 +50,8 @@ struct gateway_config {
   std::function<std::int64_t()> now;        ///< seconds since 1970
   /// Told of failures whose words a client must not see; nothing if empty.
   std::function<void(std::string_view call, const error&)> report;
+  /// Why sessions cannot be written at present; empty: they can. Asked for readiness; may be left out.
+  std::function<std::string()> journal_trouble = {};
   gateway_options options;
 };
 

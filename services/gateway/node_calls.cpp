@@ -38,6 +38,9 @@ void answer_health(const call& request) {
 void answer_readiness(caf::actor_system& system, const call& request) {
   if (request.context().draining)
     return answer(request, not_ready("gateway", "draining", "the node is being shut down"));
+  if (const auto& trouble = request.config().journal_trouble)
+    if (const auto why = trouble(); !why.empty())
+      return answer(request, not_ready("journal", "failed", why));
   ask_node(
     system, request,
     [](const call& from, schema::NodeStatus::Reader node) { answer(from, readiness_of(node)); },

@@ -171,6 +171,13 @@ result<journal_head> rocks_journal::wait_for(write_request request) {
   return future.get();
 }
 
+std::string rocks_journal::trouble() {
+  if (!counters_.failed)
+    return {};
+  nudge();
+  return "the disk refuses to be written";
+}
+
 void rocks_journal::nudge() {
   if (nudged_.exchange(true))
     return;

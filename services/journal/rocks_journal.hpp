@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <string>
 
 namespace rocksdb {
 class Env;
@@ -64,6 +65,9 @@ class rocks_journal final : public journal {
   result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override;
 
   const journal_counters& counters() const { return counters_; }
+  /// Why nothing can be written at present, without paths; empty: it can. Asking makes the journal look
+  /// whether the disk is back, as its other calls do. Any thread.
+  std::string trouble();
 
  private:
   explicit rocks_journal(rocks_journal_options options, std::shared_ptr<rocks_store> store);

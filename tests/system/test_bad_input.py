@@ -325,6 +325,33 @@ class BadClients(WithNode):
                 one.close()
 
 
+class FewDescriptors(unittest.TestCase):
+    def test_a_node_with_few_descriptors_refuses_connections_and_does_not_hang(self):
+        class Narrow(Node):
+            def command(self):
+                return ["prlimit", "--nofile=128:128", *super().command()]
+
+        node = Narrow()
+        idle = []
+        try:
+            self.assertTrue(any("limit of open files" in line for line in node.log), node.log)
+            for _ in range(100):
+                idle.append(node.raw())
+            refused = node.raw()
+            idle.append(refused)
+            refused.settimeout(PATIENCE)
+            refused.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            self.assertTrue(refused.recv(64).startswith(b"HTTP/1.1 503 "))
+            for connection in idle:
+                connection.close()
+            deadline = time.monotonic() + PATIENCE
+            while node.call("GET", "/healthz").status != 200:
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
+        finally:
+            node.close()
+
+
 class BadStarts(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="godwit-system-"))

@@ -184,6 +184,27 @@ class AgainstANode(WithNode):
                 self.assertEqual((done.returncode, done.stdout), (1, b""))
                 self.assertIn(flag.encode(), done.stderr)
 
+    def test_ctrl_c_twice_leaves_a_node_that_hangs(self):
+        chat = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "chat", "--max-tokens", "2000"],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                env={**os.environ, "HOME": str(self.node.data)}, start_new_session=True)
+        try:
+            chat.stdin.write(b"Write a very long story about the sea.\n")
+            chat.stdin.flush()
+            self.assertNotEqual(chat.stdout.read(1), b"")
+            self.node.process.send_signal(signal.SIGSTOP)
+            for _ in range(2):
+                chat.send_signal(signal.SIGINT)
+                time.sleep(0.5)
+            self.assertEqual(chat.wait(timeout=PATIENCE), 130)
+        finally:
+            self.node.process.send_signal(signal.SIGCONT)
+            if chat.poll() is None:
+                chat.kill()
+                chat.wait()
+            chat.stdin.close()
+            chat.stdout.close()
+
     def test_ctrl_c_cancels_the_turn_and_not_the_program(self):
         leader, follower = pty.openpty()
         chat = subprocess.Popen([GODWIT, "--url", f"http://127.0.0.1:{self.node.port}", "chat", "--seed", "1",

@@ -13,11 +13,12 @@ using nlohmann::ordered_json;
 
 namespace {
 
-constexpr const char* help = "/session   the session's id\n"
-                             "/show      the session as it is\n"
-                             "/fork      go on in a copy of this session\n"
-                             "/quit      leave; the session stays (Ctrl-D too)\n"
-                             "Ctrl-C cancels the answer that is being written.\n";
+constexpr const char* help =
+  "/session   the session's id\n"
+  "/show      the session as it is\n"
+  "/fork      go on in a copy of this session\n"
+  "/quit      leave; the session stays (Ctrl-D too)\n"
+  "Ctrl-C cancels the answer that is being written; twice, if the node does not answer, ends the chat.\n";
 
 struct conversation {
   client& node;
@@ -35,11 +36,11 @@ struct conversation {
 
   /// Sends one message and prints the answer. A failure of the turn is printed; the chat goes on.
   void say(const std::string& text) {
-    watch.on_interrupt([this] {
+    watch.on_interrupt([url = how.url, cancel = path("/cancel")] {
       // A client of its own: the other one is busy with the stream. The stream ends by itself with
       // `turn.cancelled`.
-      if (auto other = client::connect(how.url))
-        (void)(*other)->call("POST", path("/cancel"), ordered_json::object());
+      if (auto other = client::connect(url))
+        (void)(*other)->call("POST", cancel, ordered_json::object());
     });
     std::optional<error> failure;
     const auto done = node.stream(

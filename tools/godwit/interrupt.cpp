@@ -1,6 +1,9 @@
 #include "tools/godwit/interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
+#include <cstdlib>
+#include <memory>
 
 #include <pthread.h>
 #include <signal.h>
@@ -41,10 +44,17 @@ void interrupt_watch::on_interrupt(std::function<void()> action) {
 void interrupt_watch::watch() {
   const auto set = watched();
   int signal = 0;
+  const auto running = std::make_shared<std::atomic<bool>>(false);
   while (sigwait(&set, &signal) == 0 && signal == SIGINT) {
     const std::scoped_lock lock(mutex_);
-    if (action_)
-      action_();
+    if (!action_)
+      continue;
+    if (running->exchange(true))
+      std::_Exit(128 + SIGINT);
+    std::thread([running, action = action_] {
+      action();
+      *running = false;
+    }).detach();
   }
 }
 

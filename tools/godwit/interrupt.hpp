@@ -15,7 +15,8 @@ class interrupt_watch {
   interrupt_watch(const interrupt_watch&) = delete;
   interrupt_watch& operator=(const interrupt_watch&) = delete;
 
-  /// What Ctrl-C calls from now on, on the watching thread; nothing if empty.
+  /// What Ctrl-C calls from now on, on a thread that may outlive this object; nothing if empty. Ctrl-C while
+  /// the call of an earlier one has not returned ends the program with status 130: the node does not answer.
   void on_interrupt(std::function<void()> action);
 
  private:

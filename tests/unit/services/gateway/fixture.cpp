@@ -170,6 +170,7 @@ fixture::fixture()
     .created = 5,
     .text = std::make_shared<words>(std::vector<std::string>{"a", "b", "c"})};
   config.metrics = [] { return std::string("up 1\n"); };
+  config.journal_trouble = [w = world_] { return w->journal_trouble; };
   config.next_request = [next = std::make_shared<request_id>(100)] { return ++*next; };
   config.random = [next = std::make_shared<std::uint64_t>(0)] { return ++*next; };
   config.now = [] { return std::int64_t{1700000000}; };

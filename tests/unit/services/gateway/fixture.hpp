@@ -27,6 +27,7 @@ struct world {
   std::optional<error> router_error;
   std::uint32_t prompt_tokens = 3;
   std::string node_state = "ready";
+  std::string journal_trouble;
   bool silent_router = false; ///< never answers
 
   // What it was asked.

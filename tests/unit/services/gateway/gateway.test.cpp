@@ -85,6 +85,16 @@ TEST_CASE_METHOD(fixture, "readiness follows the node") {
   CHECK(body_of(ask("GET", "/v1/actors"))["data"].empty());
 }
 
+TEST_CASE_METHOD(fixture, "a node whose journal cannot be written is not ready") {
+  world_->journal_trouble = "the disk refuses";
+  const auto refused = ask("GET", "/readyz");
+  CHECK(status_of(refused) == 503);
+  CHECK(body_of(refused)["reasons"][0]["actor"] == "journal");
+  CHECK(body_of(refused)["reasons"][0]["reason"] == "the disk refuses");
+  world_->journal_trouble.clear();
+  CHECK(status_of(ask("GET", "/readyz")) == 200);
+}
+
 TEST_CASE_METHOD(fixture, "a draining gateway takes no new work but still shows what there is") {
   gateway_->drain();
   const auto refused = ask("POST", "/v1/chat/completions", chat_body);
