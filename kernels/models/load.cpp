@@ -1,6 +1,7 @@
 #include "kernels/models/model.hpp"
 #include "kernels/models/transformer.hpp"
 #include "kernels/ops/dispatch.hpp"
+#include "kernels/threads/team.hpp"
 
 #include <algorithm>
 #include <thread>
@@ -10,7 +11,7 @@ namespace godwit {
 namespace {
 
 /// More threads than this are a typing mistake.
-constexpr std::uint32_t most_threads = 1024;
+constexpr std::uint32_t most_threads = team::most_threads;
 constexpr std::uint32_t most_rows = 65536;
 
 std::string_view wanted(const model_options& options) {

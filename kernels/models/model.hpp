@@ -57,6 +57,7 @@ struct model_options {
   ops_choice ops = ops_choice::automatic;
   std::string implementation = {}; ///< a name of the dispatch table, such as "cpu:avx2"; beats `ops`
   std::uint32_t threads = 0;       ///< 0: one for each core
+  bool adapts_threads = false;     ///< use fewer while the machine is too busy for all (team_size)
   std::uint32_t max_rows = 512;
   /// A file in which packed weights are kept, to be mapped by later loads of the same model: made if it is
   /// not there, made anew if it cannot be used. Empty: none.

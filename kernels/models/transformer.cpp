@@ -211,7 +211,7 @@ result<std::unique_ptr<model>> load(
   if (!shape) {
     return fail(shape);
   }
-  auto workers = std::make_unique<team>(options.threads);
+  auto workers = std::make_unique<team>(options.threads, options.adapts_threads);
   auto made = ops::make_op_set(options.implementation, *shape, *workers);
   if (!made) {
     return fail(made);

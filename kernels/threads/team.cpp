@@ -3,6 +3,8 @@
 #include "messages/check.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -27,10 +29,20 @@ std::uint32_t spins_for(std::uint32_t threads) {
   return threads <= std::thread::hardware_concurrency() ? 2000 : 0;
 }
 
+constexpr std::uint32_t one_job = 1U << 11;
+static_assert(team::most_threads < one_job);
+
+/// Time that this thread had a core.
+std::chrono::nanoseconds core_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 } // namespace
 
 void worker::sync() {
-  owner_->sync();
+  owner_->sync(count_);
 }
 
 std::uint32_t worker::take() {
@@ -43,8 +55,10 @@ item_range worker::share(std::size_t items, std::size_t granule) const {
   return {cut(index_), cut(std::size_t{index_} + 1)};
 }
 
-team::team(std::uint32_t threads) : size_{threads}, spins_{spins_for(threads)} {
-  GODWIT_CHECK(threads >= 1);
+team::team(std::uint32_t threads, bool adapts) : size_{threads}, spins_{spins_for(threads)} {
+  GODWIT_CHECK(threads >= 1 && threads <= most_threads);
+  if (adapts)
+    adapting_.emplace(threads);
   threads_.reserve(threads - 1);
   for (std::uint32_t index = 1; index < threads; ++index) {
     threads_.emplace_back([this, index] { serve(index); });
@@ -53,7 +67,7 @@ team::team(std::uint32_t threads) : size_{threads}, spins_{spins_for(threads)} {
 
 team::~team() {
   stopping_ = true;
-  jobs_.fetch_add(1, std::memory_order_release);
+  jobs_.fetch_add(one_job, std::memory_order_release);
   jobs_.notify_all();
   for (auto& thread : threads_) {
     thread.join();
@@ -61,37 +75,55 @@ team::~team() {
 }
 
 void team::run_erased(function job, void* context) {
+  if (!adapting_) {
+    run_with(size_, job, context);
+    return;
+  }
+  const auto began = team_size::clock::now();
+  const auto core = core_time();
+  run_with(adapting_->now(), job, context);
+  const auto ended = team_size::clock::now();
+  adapting_->ran(ended - began, core_time() - core, ended);
+}
+
+void team::run_with(std::uint32_t threads, function job, void* context) {
   job_ = job;
   context_ = context;
   next_.store(0, std::memory_order_relaxed);
-  if (size_ > 1) {
-    jobs_.fetch_add(1, std::memory_order_release);
+  if (threads > 1) {
+    const auto jobs = jobs_.load(std::memory_order_relaxed) / one_job + 1;
+    jobs_.store(jobs * one_job + threads, std::memory_order_release);
     jobs_.notify_all();
   }
-  worker self{*this, 0, size_};
+  worker self{*this, 0, threads};
   job(context, self);
-  sync();
+  sync(threads);
 }
 
 void team::serve(std::uint32_t index) {
-  worker self{*this, index, size_};
-  for (std::uint32_t seen = 0;; ++seen) {
+  for (std::uint32_t seen = 0;;) {
     await_change(jobs_, seen);
+    seen = jobs_.load(std::memory_order_acquire);
     if (stopping_) {
       return;
     }
-    job_(context_, self);
-    sync();
+    // A job that this thread is part of cannot end without it; others may have passed unseen.
+    const auto threads = seen % one_job;
+    if (index < threads) {
+      worker self{*this, index, threads};
+      job_(context_, self);
+      sync(threads);
+    }
   }
 }
 
-void team::sync() {
-  if (size_ == 1) {
+void team::sync(std::uint32_t threads) {
+  if (threads == 1) {
     next_.store(0, std::memory_order_relaxed);
     return;
   }
   const std::uint32_t round = round_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
     // The last one resets the counters before it lets the others go.
     arrived_.store(0, std::memory_order_relaxed);
     next_.store(0, std::memory_order_relaxed);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "kernels/threads/team_size.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -50,11 +53,14 @@ class worker {
 /// is allocated after construction. With one thread everything runs inline.
 class team {
  public:
-  /// @param threads at least 1; the caller of `run` is one of them
-  explicit team(std::uint32_t threads);
+  /// @param threads from 1 to `most_threads`; the caller of `run` is one of them
+  /// @param adapts whether jobs are run by fewer of them while the machine is too busy for all (team_size)
+  explicit team(std::uint32_t threads, bool adapts = false);
   ~team();
   team(const team&) = delete;
   team& operator=(const team&) = delete;
+
+  static constexpr std::uint32_t most_threads = 1024;
 
   std::uint32_t size() const { return size_; }
 
@@ -72,18 +78,22 @@ class team {
   using function = void (*)(void* context, worker& self);
 
   void run_erased(function job, void* context);
+  void run_with(std::uint32_t threads, function job, void* context);
   void serve(std::uint32_t index);
-  void sync();
+  /// @param threads of the job; no member, since the next one may begin while some still leave the barrier
+  void sync(std::uint32_t threads);
   void await_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) const;
 
   const std::uint32_t size_;
   const std::uint32_t spins_;
   function job_ = nullptr;
   void* context_ = nullptr;
-  bool stopping_ = false;
+  std::optional<team_size> adapting_;
+  std::atomic<bool> stopping_{false};
 
   // Each counter on a cache line of its own: they are written by all threads.
-  alignas(64) std::atomic<std::uint32_t> jobs_{0};    ///< counts jobs; a change starts one
+  alignas(64) std::atomic<std::uint32_t> jobs_{
+    0}; ///< jobs so far, and in the low bits the threads of the last; a change starts one
   alignas(64) std::atomic<std::uint32_t> arrived_{0}; ///< threads at the barrier
   alignas(64) std::atomic<std::uint32_t> round_{0};   ///< counts barriers; a change opens one
   alignas(64) std::atomic<std::uint32_t> next_{0};    ///< next item of `take`

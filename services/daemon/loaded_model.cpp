@@ -60,6 +60,7 @@ result<loaded_model> load_model(const std::filesystem::path& path, unsigned thre
     return failed(opened.error());
   out.file = std::move(*opened);
   out.options.threads = threads;
+  out.options.adapts_threads = true;
   if (keep)
     out.options.packed = path.string() + ".packed";
   out.options.notice = std::move(notice);

@@ -12,8 +12,8 @@ using godwit::worker;
 namespace {
 
 /// Sums what the threads wrote before a barrier, on every thread, many times over.
-void check_barriers(std::uint32_t threads) {
-  team workers{threads};
+void check_barriers(std::uint32_t threads, bool adapts = false) {
+  team workers{threads, adapts};
   std::vector<std::uint64_t> slots(threads);
   std::vector<std::uint64_t> errors(threads);
   for (int job = 0; job < 50; ++job) {
@@ -21,8 +21,8 @@ void check_barriers(std::uint32_t threads) {
       for (std::uint64_t round = 1; round <= 20; ++round) {
         slots[self.index()] = round * (self.index() + 1);
         self.sync();
-        const auto sum = std::accumulate(slots.begin(), slots.end(), std::uint64_t{0});
-        errors[self.index()] += sum != round * threads * (threads + 1) / 2;
+        const auto sum = std::accumulate(slots.begin(), slots.begin() + self.count(), std::uint64_t{0});
+        errors[self.index()] += sum != round * self.count() * (self.count() + 1) / 2;
         self.sync();
       }
     });
@@ -36,6 +36,8 @@ TEST_CASE("a barrier shows every thread what the others wrote before it") {
   check_barriers(1);
   check_barriers(2);
   check_barriers(3);
+  check_barriers(3, true);
+  check_barriers(5, true);
   check_barriers(5); // more than many machines have, so that waiting threads sleep
 }
 
