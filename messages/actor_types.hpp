@@ -24,6 +24,7 @@ using drain_atom = caf::atom_constant<caf::atom("drain")>;
 using stop_atom = caf::atom_constant<caf::atom("stop")>;
 using info_atom = caf::atom_constant<caf::atom("info")>;
 using transcript_atom = caf::atom_constant<caf::atom("transcript")>;
+using suspend_atom = caf::atom_constant<caf::atom("suspend")>;
 using erase_atom = caf::atom_constant<caf::atom("erase")>;
 /// Asks a session to end if nobody needs it just now; its journal stays.
 using passivate_atom = caf::atom_constant<caf::atom("passivate")>;

@@ -57,10 +57,17 @@ using placement_actor = caf::typed_actor<
 
 /// Takes blocks that the cache found.
 using cache_client_actor = caf::typed_actor<
-  // The longest known prefix, perhaps none.
+  // The longest known prefix on the device, perhaps none; then, if so announced, what was brought there.
   caf::reacts_to<letter<schema::CacheFound>>>;
 
-/// Which full blocks of which tokens are in the page pool.
+/// What sessions ask of the cache.
+using cache_tiers_actor = caf::typed_actor<
+  // What each tier has of a text.
+  caf::replies_to<letter<schema::CacheProbe>>::with<letter<schema::CacheHoldings>>,
+  // Moves a text to the lowest tier; answers when its pages are free, with what each tier has then.
+  caf::replies_to<letter<schema::CacheSuspend>>::with<letter<schema::CacheHoldings>>>;
+
+/// Which full blocks of which tokens are in the page pool, and in the tiers below it.
 using cache_actor = caf::typed_actor<
   // Finds the longest known prefix for somebody.
   caf::reacts_to<letter<schema::CacheLookup>, cache_client_actor>,
@@ -68,12 +75,15 @@ using cache_actor = caf::typed_actor<
   caf::reacts_to<letter<schema::CacheInsert>>,
   // Takes back what was found and not needed.
   caf::reacts_to<letter<schema::CacheRelease>>,
+  // Stops bringing what nobody waits for any more.
+  caf::reacts_to<letter<schema::CacheForgo>>,
   // Keeps a prefix for a while, within the quota of its tenant.
   caf::replies_to<letter<schema::CachePin>>::with<letter<schema::CachePinned>>,
   // Ends a pin before its time.
   caf::reacts_to<letter<schema::CacheUnpin>>,
   // Gives up blocks that nobody uses.
-  caf::replies_to<letter<schema::CacheEvict>>::with<letter<schema::CacheEvicted>>>::extend_with<common_actor>;
+  caf::replies_to<letter<schema::CacheEvict>>::with<letter<schema::CacheEvicted>>>::
+  extend_with<cache_tiers_actor, common_actor>;
 
 /// Decides what runs in a step.
 using step_client_actor = caf::typed_actor<
@@ -140,6 +150,8 @@ using session_actor = caf::typed_actor<
   caf::replies_to<letter<schema::CancelTurn>>::with<letter<schema::TurnState>>,
   // A new session with the same past.
   caf::replies_to<letter<schema::ForkRequest>>::with<letter<schema::SessionInfo>>,
+  // Moves its KV to the lowest tier and frees memory; the next message goes on from there.
+  caf::replies_to<suspend_atom>::with<letter<schema::SessionInfo>>,
   // Ends the session for good: its turns, its streams. The journal stays until the directory erases it.
   caf::replies_to<letter<schema::CloseSession>>::with<letter<schema::SessionInfo>>,
   // Whether the actor ends now because nothing runs and nobody listens. The journal stays.

@@ -24,6 +24,16 @@ std::size_t block_index::bytes() const {
          + table_.capacity() * sizeof(table_[0]) + heap_.capacity() * sizeof(heap_[0]);
 }
 
+block_index::slot block_index::only_child(slot which) const {
+  if (at(which).children != 1)
+    return none;
+  for (slot other = 0; other < next_; ++other)
+    // A slot that is not in use has the next such one for its parent, and nothing leads to it.
+    if (at(other).parent == which && find(at(other).identity) == other)
+      return other;
+  return none;
+}
+
 void block_index::visited(slot last) {
   ++clock_;
   if (last == none || at(last).heap == none)

@@ -63,6 +63,8 @@ class block_index {
       __builtin_prefetch(&at(static_cast<slot>(word)));
   }
   const entry& operator[](slot which) const { return at(which); }
+  /// The block that follows, if exactly one does; else none. Looks through all blocks.
+  slot only_child(slot which) const;
 
   /// The chain that ends here was asked for; its blocks were visited, from the first on. @returns the block
   const entry& visit(slot which);

@@ -3,7 +3,12 @@
 #include "actors/device/status_letter.hpp"
 #include "actors/device/step_letters.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/check.hpp"
 
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
 #include <chrono>
 
 namespace godwit {
@@ -16,35 +21,59 @@ std::string_view text_of(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
 }
 
-letter<schema::CacheFound> look_up(cache_actor_state& state, schema::CacheLookup::Reader ask) {
-  auto tokens = read_ids(ask.getTokens());
-  tokens.resize(std::min<std::size_t>(tokens.size(), ask.getLimit()));
-  const auto blocks = state.blocks->find(text_of(ask.getTenant()), tokens);
-  ++state.counters->cache_lookups;
-  state.counters->cache_hits += blocks.empty() ? 0 : 1;
-  state.counters->found_tokens += blocks.size() * page_tokens;
+using self_pointer = cache_behaviour::stateful_pointer<cache_actor_state>;
+
+letter<schema::CacheFound> found(request_id request, const tier_load& what) {
   return letter<schema::CacheFound>::make([&](schema::CacheFound::Builder b) {
-    b.setRequest(ask.getRequest());
-    write_ids(b.initBlocks(static_cast<unsigned>(blocks.size())), blocks);
+    b.setRequest(request);
+    write_ids(b.initBlocks(static_cast<unsigned>(what.blocks.size())), what.blocks);
+    b.setFirst(what.first);
+    b.setHost(what.host);
+    b.setDisk(what.disk);
   });
 }
 
-void count(cache_actor_state& state) {
-  state.counters->pinned_blocks = state.blocks->pinned_blocks();
-  state.counters->index_bytes = state.blocks->index_bytes();
-  state.counters->cached_blocks = state.blocks->size();
-  state.counters->evicted_blocks = state.blocks->evictions();
-  state.counters->free_blocks = state.pool->free_blocks();
+void look_up(self_pointer self, schema::CacheLookup::Reader ask, const cache_client_actor& client) {
+  auto& state = self->state;
+  auto tokens = read_ids(ask.getTokens());
+  tokens.resize(std::min<std::size_t>(tokens.size(), ask.getLimit()));
+  const auto request = ask.getRequest();
+  const auto answer = state.blocks->find(request, text_of(ask.getTenant()), tokens,
+    [self, request, client](const tier_load& what) { self->send(client, found(request, what)); });
+  ++state.counters->cache_lookups;
+  state.counters->cache_hits += answer.blocks.empty() && answer.loading == 0 ? 0 : 1;
+  state.counters->found_tokens += answer.blocks.size() * page_tokens;
+  self->send(client, letter<schema::CacheFound>::make([&](schema::CacheFound::Builder b) {
+    b.setRequest(request);
+    write_ids(b.initBlocks(static_cast<unsigned>(answer.blocks.size())), answer.blocks);
+    b.setLoading(answer.loading);
+    b.setPatienceMs(static_cast<std::uint32_t>(answer.patience.count()));
+    b.setWaiting(answer.waiting);
+  }));
 }
 
-void learn(prefix_cache& blocks, schema::CacheInsert::Reader told) {
+void count(const cache_actor_state& state) {
+  state.blocks->count();
+}
+
+void learn(tiered_cache& blocks, schema::CacheInsert::Reader told) {
   const auto tokens = read_ids(told.getTokens());
   const auto list = read_ids(told.getBlocks());
   const block_identity parent{told.getParentLow(), told.getParentHigh()};
   if (parent == block_identity{})
-    blocks.insert(text_of(told.getTenant()), tokens, list);
+    blocks.device().insert(text_of(told.getTenant()), tokens, list);
   else
-    blocks.extend(parent, tokens, list);
+    blocks.device().extend(parent, tokens, list);
+  if (told.getSwapped())
+    blocks.swapped(text_of(told.getTenant()), tokens);
+}
+
+letter<schema::CacheHoldings> holdings(const tier_holdings& what) {
+  return letter<schema::CacheHoldings>::make([&](schema::CacheHoldings::Builder b) {
+    b.setDevice(what.device);
+    b.setHost(what.host);
+    b.setDisk(what.disk);
+  });
 }
 
 result<prefix_pin> pin(prefix_cache& blocks, schema::CachePin::Reader ask) {
@@ -56,7 +85,7 @@ result<prefix_pin> pin(prefix_cache& blocks, schema::CachePin::Reader ask) {
 }
 
 void end_old_pins(cache_actor_state& state) {
-  state.blocks->expire(prefix_cache::clock::now());
+  state.blocks->device().expire(prefix_cache::clock::now());
   count(state);
 }
 
@@ -69,23 +98,37 @@ letter<schema::ActorStatus> describe(const cache_actor_state& state) {
     {"found_tokens", static_cast<double>(counters.found_tokens)},
     {"evicted_blocks", static_cast<double>(counters.evicted_blocks)},
     {"pinned_blocks", static_cast<double>(counters.pinned_blocks)},
-    {"pins", static_cast<double>(state.blocks->pins())},
+    {"pins", static_cast<double>(state.blocks->device().pins())},
     {"index_bytes", static_cast<double>(counters.index_bytes)},
+    {"host_blocks", static_cast<double>(counters.host_blocks)},
+    {"disk_blocks", static_cast<double>(counters.disk_blocks)},
+    {"offload_waiting", static_cast<double>(counters.offload_waiting)},
+    {"onboard_staged", static_cast<double>(counters.onboard_staged)},
   };
   return status_letter("cache", "ready", "", gauges);
 }
 
 } // namespace
 
-cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_actor_state> self,
-  std::shared_ptr<page_pool> pool, const block_hasher& hasher, const prefix_cache_options& options,
-  std::shared_ptr<engine_counters> counters) {
-  self->state.blocks = std::make_unique<prefix_cache>(pool, hasher, options);
-  self->state.pool = std::move(pool);
-  self->state.counters = std::move(counters);
+cache_behaviour::behavior_type cache(self_pointer self, const std::shared_ptr<page_pool>& pool,
+  const block_hasher& hasher, const prefix_cache_options& options, const tier_options& tiers,
+  const std::shared_ptr<engine_counters>& counters) {
+  // The cache must not keep its own actor alive.
+  const auto post = [address = self->address()](tiered_cache::task what, std::chrono::milliseconds delay) {
+    const auto to = caf::actor_cast<caf::actor>(address);
+    if (to && delay.count() == 0)
+      caf::anon_send(to, cache_task{std::move(what)});
+    else if (to)
+      caf::delayed_anon_send(to, delay, cache_task{std::move(what)});
+  };
+  auto tiered = tiered_cache::create(pool, hasher, options, tiers, counters, post);
+  GODWIT_CHECK(tiered.has_value());
+  self->state.blocks = std::move(*tiered);
+  self->state.pool = pool;
+  self->state.counters = counters;
   return {
     [self](const letter<schema::CacheLookup>& mail, const cache_client_actor& client) {
-      self->send(client, look_up(self->state, mail.read()));
+      look_up(self, mail.read(), client);
     },
     [self](const letter<schema::CacheInsert>& mail) {
       learn(*self->state.blocks, mail.read());
@@ -95,9 +138,13 @@ cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_actor_state
       self->state.pool->release_blocks(read_ids(mail.read().getBlocks()));
       count(self->state);
     },
+    [self](const letter<schema::CacheForgo>& mail) {
+      for (const auto request : mail.read().getRequests())
+        self->state.blocks->forgo(request);
+    },
     [self](const letter<schema::CachePin>& mail) -> caf::result<letter<schema::CachePinned>> {
       end_old_pins(self->state);
-      const auto made = pin(*self->state.blocks, mail.read());
+      const auto made = pin(self->state.blocks->device(), mail.read());
       count(self->state);
       if (!made)
         return to_caf_error(made.error());
@@ -107,15 +154,34 @@ cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_actor_state
       });
     },
     [self](const letter<schema::CacheUnpin>& mail) {
-      self->state.blocks->unpin(text_of(mail.read().getTenant()), mail.read().getPin());
+      self->state.blocks->device().unpin(text_of(mail.read().getTenant()), mail.read().getPin());
       count(self->state);
     },
     [self](const letter<schema::CacheEvict>& mail) {
       end_old_pins(self->state);
-      const auto blocks = self->state.blocks->evict(mail.read().getBlocks());
+      auto promise = self->make_response_promise<letter<schema::CacheEvicted>>();
+      self->state.blocks->evict(mail.read().getBlocks(), [promise](std::uint32_t blocks) mutable {
+        promise.deliver(
+          letter<schema::CacheEvicted>::make([&](schema::CacheEvicted::Builder b) { b.setBlocks(blocks); }));
+      });
       count(self->state);
-      return letter<schema::CacheEvicted>::make(
-        [&](schema::CacheEvicted::Builder b) { b.setBlocks(blocks); });
+      return promise;
+    },
+    [self](const letter<schema::CacheProbe>& mail) {
+      const auto ask = mail.read();
+      return holdings(self->state.blocks->probe(text_of(ask.getTenant()), read_ids(ask.getTokens())));
+    },
+    [self](const letter<schema::CacheSuspend>& mail) {
+      auto promise = self->make_response_promise<letter<schema::CacheHoldings>>();
+      const auto ask = mail.read();
+      self->state.blocks->suspend(text_of(ask.getTenant()), read_ids(ask.getTokens()),
+        [promise](const result<tier_holdings>& left) mutable {
+          if (left)
+            promise.deliver(holdings(*left));
+          else
+            promise.deliver(to_caf_error(left.error()));
+        });
+      return promise;
     },
     [self](status_atom) {
       // Asked each second in a node: pins end in time although nothing else happens.
@@ -125,6 +191,7 @@ cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_actor_state
     // Nothing runs here.
     [](drain_atom) { return drained_letter(0); },
     [self](stop_atom) { self->quit(); },
+    [](cache_task& task) { task.run(); },
   };
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/cache/prefix_cache.hpp"
+#include "actors/cache/tiered_cache.hpp"
 #include "actors/device/engine_counters.hpp"
 #include "messages/catalogue.hpp"
 
@@ -10,18 +10,33 @@
 
 namespace godwit {
 
+/// What follows from work in a lane, to be done by the cache.
+struct cache_task {
+  tiered_cache::task run;
+};
+
+} // namespace godwit
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::cache_task)
+
+namespace godwit {
+
+/// The cache with what it sends to itself.
+using cache_behaviour = cache_actor::extend<caf::reacts_to<cache_task>>;
+
 /// State of the cache actor.
 struct cache_actor_state {
-  std::unique_ptr<prefix_cache> blocks;
+  std::unique_ptr<tiered_cache> blocks;
   std::shared_ptr<page_pool> pool;
   std::shared_ptr<engine_counters> counters;
   const char* name = "cache";
 };
 
-/// Keeps the prefix cache of one page pool.
-/// @param options what it may hold
-cache_actor::behavior_type cache(cache_actor::stateful_pointer<cache_actor_state> self,
-  std::shared_ptr<page_pool> pool, const block_hasher& hasher, const prefix_cache_options& options,
-  std::shared_ptr<engine_counters> counters);
+/// Keeps the prefix cache of one page pool, and the tiers below it.
+/// @param options what it may hold on the device
+/// @param tiers the host tier must be one that host_tier::create() takes
+cache_behaviour::behavior_type cache(cache_behaviour::stateful_pointer<cache_actor_state> self,
+  const std::shared_ptr<page_pool>& pool, const block_hasher& hasher, const prefix_cache_options& options,
+  const tier_options& tiers, const std::shared_ptr<engine_counters>& counters);
 
 } // namespace godwit

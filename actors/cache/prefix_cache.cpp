@@ -133,6 +133,36 @@ std::uint32_t prefix_cache::evict_unpinned(std::uint32_t blocks) {
   return given_up;
 }
 
+const block_index::entry* prefix_cache::look(const block_identity& identity) const {
+  const auto which = index_.find(identity);
+  return which == none ? nullptr : &index_[which];
+}
+
+bool prefix_cache::leave(const block_identity& identity) {
+  const auto which = index_.find(identity);
+  if (which == none || index_[which].children > 0 || index_[which].pins > 0)
+    return false;
+  const auto block = index_[which].where;
+  if (!pool_->exclusive(block))
+    return false;
+  index_.erase(which);
+  pool_->release_block(block);
+  return true;
+}
+
+void prefix_cache::leave_behind(const block_identity& identity, std::size_t most) {
+  std::vector<block_identity> tail;
+  auto last = index_.find(identity);
+  while (last != none && index_[last].children > 0) {
+    last = index_.only_child(last);
+    if (last == none || index_[last].hits > 0 || tail.size() == most)
+      return;
+    tail.push_back(index_[last].identity);
+  }
+  while (!tail.empty() && leave(tail.back()))
+    tail.pop_back();
+}
+
 bool prefix_cache::evict_beside(slot last) {
   // It is among the ends if it was known before.
   const bool is_end = last != none && index_[last].heap != none;

@@ -59,6 +59,17 @@ class prefix_cache {
   /// Gives up blocks that nobody else holds. Pins end before it says that there are no more: they hold
   /// blocks against other cached ones, not against work that could not go on without. @returns how many
   std::uint32_t evict(std::uint32_t blocks);
+  /// The same without ending pins.
+  std::uint32_t evict_unpinned(std::uint32_t blocks);
+
+  /// A block by its name, without asking for it; null if it is not known. Good until the next change.
+  const block_index::entry* look(const block_identity& identity) const;
+  /// Forgets one block. @returns false if somebody else holds it, a pin does, others follow it, or it is not
+  /// known
+  bool leave(const block_identity& identity);
+  /// Forgets the blocks that follow one, if they are few, nobody asked for them, and no text branches there:
+  /// what a generation computed beyond what was taken of it.
+  void leave_behind(const block_identity& identity, std::size_t most);
 
   /// Keeps the known prefix of `tokens` until `until`, or until unpin().
   /// @returns `not_found` if not even the first block is known, `resource_exhausted` with both numbers if the
@@ -94,7 +105,6 @@ class prefix_cache {
     block_identity identity, slot last, std::span<const token_id> tokens, std::span<const block_id> blocks);
   /// Gives up one block that is not part of the chain that ends with `last`.
   bool evict_beside(slot last);
-  std::uint32_t evict_unpinned(std::uint32_t blocks);
   pins_by_id::iterator end(pins_by_id::iterator which);
 
   std::shared_ptr<page_pool> pool_;

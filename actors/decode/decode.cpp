@@ -24,6 +24,8 @@ letter<schema::TokenBatch> pack(const token_batch& batch) {
     if (batch.usage) {
       b.setPromptTokens(batch.prompt_tokens);
       b.setCachedTokens(batch.cached_tokens);
+      b.setCachedHost(batch.cached_host);
+      b.setCachedDisk(batch.cached_disk);
     }
   });
 }

@@ -136,7 +136,7 @@ void decode_set::add_token(streams::iterator item, const row_result& row, decode
   which.at = stage::running;
   which.blocked = false;
   if (!std::exchange(which.counted, true)) {
-    which.cached = std::min(row.cached, which.ask.read().getPromptLength());
+    which.cached = row.found().first(which.ask.read().getPromptLength());
     out.prefilled.push_back(item->first);
   }
   which.generated.push_back(row.token.token);
@@ -204,7 +204,9 @@ token_batch decode_set::batch_of(streams::iterator item) const {
   batch.request = item->first;
   batch.position = which.length() - (which.held ? 1 : 0);
   batch.prompt_tokens = which.ask.read().getPromptLength();
-  batch.cached_tokens = which.cached;
+  batch.cached_tokens = which.cached.all;
+  batch.cached_host = which.cached.host;
+  batch.cached_disk = which.cached.disk;
   return batch;
 }
 

@@ -25,7 +25,9 @@ struct token_batch {
   error failure; ///< if finish is failed
   std::uint32_t prompt_tokens = 0;
   std::uint32_t cached_tokens = 0;
-  bool usage = false; ///< the two numbers above are to be told
+  std::uint32_t cached_host = 0; ///< of these, from host memory
+  std::uint32_t cached_disk = 0; ///< and from the cold tier
+  bool usage = false;            ///< the numbers above are to be told
 };
 
 /// A sequence whose pages are to be computed again.
@@ -84,7 +86,7 @@ class decode_set {
     std::optional<sampled> held; ///< the last generated token, if it was not sent
     stage at = stage::prompting;
     schema::FinishReason finish = schema::FinishReason::NONE; ///< if complete
-    std::uint32_t cached = 0;
+    found_tokens cached;
     bool counted = false; ///< its first token was reported
     bool told = false;    ///< a batch has carried the usage
     bool blocked = false; ///< starved

@@ -20,6 +20,7 @@ void send_insertions(self_pointer self) {
       b.setParentHigh(insertion.parent.high);
       write_ids(b.initTokens(static_cast<unsigned>(insertion.tokens.size())), insertion.tokens);
       write_ids(b.initBlocks(static_cast<unsigned>(insertion.blocks.size())), insertion.blocks);
+      b.setSwapped(insertion.swapped);
     }));
 }
 

@@ -46,7 +46,8 @@ void device_state::submit(submission wishes) {
     fresh.tokens = std::move(opening.tokens);
     fresh.prompt_length = opening.prompt_length;
     fresh.sampling = std::move(opening.sampling);
-    fresh.cached = std::min(fresh.kv.length(), opening.cached_at_most);
+    fresh.cached =
+      found_tokens{fresh.kv.length(), opening.cached_host, opening.cached_disk}.first(opening.cached_at_most);
     fresh.last = hasher_.root(fresh.tenant);
     advance(fresh, opening.cached.size());
     residents_.emplace(opening.key, std::move(fresh));
@@ -80,7 +81,7 @@ void device_state::take_recalled() {
 }
 
 void device_state::end(residents::iterator which) {
-  remember_all(which->second);
+  remember_all(which->second, false);
   forget(which);
 }
 
@@ -150,6 +151,7 @@ void device_state::collect() {
       candidate.sequence = row.sequence;
       candidate.order = which.order;
       candidate.prompt = which.prompt;
+      candidate.room_only = row.tokens == room_only;
       candidate.tokens = std::min(row.tokens, which.left());
       candidate.blocks = which.kv.blocks_needed(which.left());
       candidates_.push_back(candidate);
@@ -190,7 +192,7 @@ device_state::residents::iterator device_state::victim_for(
 }
 
 void device_state::preempt(residents::iterator victim) {
-  remember_all(victim->second);
+  remember_all(victim->second, true);
   preempted_.push_back(describe(victim->first, victim->second, row_outcome::preempted));
   ++counters_->preemptions;
   forget(victim);
@@ -218,14 +220,14 @@ void device_state::remember(resident& which) {
 
 /// The same for all blocks of a sequence that goes: the cache may have kept another one's copy of some, and
 /// given it up since.
-void device_state::remember_all(const resident& which) {
+void device_state::remember_all(const resident& which, bool swapped) {
   if (which.kv.ragged())
     return;
   if (const auto full = which.kv.length() / page_tokens; full > 0)
-    insert(which, 0, full);
+    insert(which, 0, full).swapped = swapped;
 }
 
-void device_state::insert(const resident& which, std::size_t first, std::size_t end) {
+cache_insertion& device_state::insert(const resident& which, std::size_t first, std::size_t end) {
   cache_insertion insertion;
   insertion.tenant = which.tenant;
   if (first > 0)
@@ -235,7 +237,7 @@ void device_state::insert(const resident& which, std::size_t first, std::size_t 
   const auto blocks = which.kv.blocks().subspan(first, end - first);
   insertion.blocks.assign(blocks.begin(), blocks.end());
   pool_->retain_blocks(blocks);
-  insertions_.push_back(std::move(insertion));
+  return insertions_.emplace_back(std::move(insertion));
 }
 
 void device_state::forget(residents::iterator which) {
@@ -250,7 +252,9 @@ row_result device_state::describe(sequence_key key, const resident& which, row_o
   row.sequence = key;
   row.outcome = outcome;
   row.prompt = which.prompt;
-  row.cached = which.cached;
+  row.cached = which.cached.all;
+  row.cached_host = which.cached.host;
+  row.cached_disk = which.cached.disk;
   return row;
 }
 
@@ -267,6 +271,7 @@ step_outcome device_state::run() {
     const auto key = candidates_[index].sequence;
     out.result.rows.push_back(describe(key, residents_.at(key), row_outcome::starved));
   }
+  report_room(out.result);
   reserve(out.result);
   const auto starved = std::count_if(out.result.rows.begin(), out.result.rows.end(),
     [](const row_result& row) { return row.outcome == row_outcome::starved; });
@@ -297,6 +302,17 @@ step_outcome device_state::run() {
   counters_->free_blocks = pool_->free_blocks();
   counters_->sequences = residents_.size();
   return out;
+}
+
+/// Rows that only asked for room are done: it is there, and whoever asked takes it another way.
+void device_state::report_room(step_result& result) {
+  std::erase_if(plan_.rows, [&](const planned_row& row) {
+    const auto& candidate = candidates_[row.candidate];
+    if (candidate.room_only)
+      result.rows.push_back(
+        describe(candidate.sequence, residents_.at(candidate.sequence), row_outcome::computed));
+    return candidate.room_only;
+  });
 }
 
 /// Takes the blocks that the plan counted on; a row drops out should somebody else have taken them.
@@ -383,6 +399,23 @@ void device_state::learn_pace(clock::duration took) {
   for (const auto& row : plan_.rows)
     (candidates_[row.candidate].prompt ? prompt : streams) += row.tokens;
   pace_.learn(streams, prompt, took);
+  if (prompt > 0)
+    count_prompts(streams, prompt, took);
+}
+
+/// What the prompts of a step took, for those who weigh computing against loading. They have grown already.
+void device_state::count_prompts(std::uint32_t streams, std::uint32_t prompt, clock::duration took) {
+  std::uint64_t work = 0;
+  for (const auto& row : plan_.rows) {
+    const auto& candidate = candidates_[row.candidate];
+    const auto which = residents_.find(candidate.sequence);
+    if (!candidate.prompt || which == residents_.end())
+      continue;
+    const std::uint64_t before = which->second.kv.length() - row.tokens;
+    work += row.tokens + row.tokens * (before + row.tokens / 2) / work_doubles_at;
+  }
+  counters_->prompt_work += work;
+  counters_->prompt_nanoseconds += nanoseconds(took) * prompt / (streams + prompt);
 }
 
 void device_state::count_step(clock::time_point start, clock::time_point end) {

@@ -32,6 +32,7 @@ struct cache_insertion {
   block_identity parent;        ///< the block before them; zero: they are the first ones of the tenant's text
   std::vector<token_id> tokens; ///< blocks.size() * page_tokens of them
   std::vector<block_id> blocks;
+  bool swapped = false; ///< the sequence had to give them up and will be back
 };
 
 /// The results of a step, and who must be told.
@@ -105,7 +106,7 @@ class device_state {
     std::uint32_t prompt_length = 0;
     sampling_settings sampling;
     bool prompt = true;       ///< nothing sampled yet
-    std::uint32_t cached = 0; ///< tokens adopted
+    found_tokens cached;      ///< tokens adopted
     std::size_t inserted = 0; ///< blocks that the cache knows or was told of
     block_identity last;      ///< of these
     std::optional<clock::time_point> idle_since;
@@ -122,15 +123,17 @@ class device_state {
   void preempt(residents::iterator victim);
   void advance(resident& which, std::size_t blocks) const;
   void remember(resident& which);
-  void remember_all(const resident& which);
-  void insert(const resident& which, std::size_t first, std::size_t end);
+  void remember_all(const resident& which, bool swapped);
+  cache_insertion& insert(const resident& which, std::size_t first, std::size_t end);
   void forget(residents::iterator which);
+  void report_room(step_result& result);
   void reserve(step_result& result);
   void compute(step_result& result);
   void fail_step(step_result& result, const std::string& why);
   void sample_rows(step_result& result, std::span<const planned_row> rows, std::span<const float> logits);
   row_result describe(sequence_key key, const resident& which, row_outcome outcome) const;
   void learn_pace(clock::duration took);
+  void count_prompts(std::uint32_t streams, std::uint32_t prompt, clock::duration took);
   void count_step(clock::time_point start, clock::time_point end);
 
   std::shared_ptr<model> model_;

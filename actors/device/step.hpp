@@ -25,6 +25,27 @@ using step_number = std::uint64_t;
 enum class step_role : std::uint8_t { prefill, decode };
 inline constexpr std::size_t step_roles = 2;
 
+/// Tokens that were found and not computed, in the order of their positions: first those that were on the
+/// device, then those brought from host memory, then those from the cold tier.
+struct found_tokens {
+  std::uint32_t all = 0;
+  std::uint32_t host = 0;
+  std::uint32_t disk = 0;
+
+  /// Those of the first `most` tokens.
+  found_tokens first(std::uint32_t most) const {
+    const auto device = all - host - disk;
+    found_tokens out;
+    out.all = all < most ? all : most;
+    const auto below = out.all - (device < out.all ? device : out.all);
+    out.host = host < below ? host : below;
+    out.disk = below - out.host;
+    return out;
+  }
+
+  bool operator==(const found_tokens&) const = default;
+};
+
 /// A sequence for the device to keep.
 struct sequence_opening {
   sequence_key key = 0;
@@ -35,7 +56,13 @@ struct sequence_opening {
   sampling_settings sampling;
   std::vector<block_id> cached; ///< blocks of its beginning; a reference of each is handed over
   std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< of their tokens, those that others computed
+  std::uint32_t cached_host = 0;                    ///< of their tokens, those that came from host memory
+  std::uint32_t cached_disk = 0;                    ///< and from the cold tier
 };
+
+/// In an offer, in place of a number: nothing is to be computed, but room made for all of it as if it were.
+/// The result is `computed` with 0 tokens.
+inline constexpr std::uint32_t room_only = ~std::uint32_t{0};
 
 /// At most `tokens` tokens of a sequence in the next step.
 struct row_offer {
@@ -63,12 +90,16 @@ enum class row_outcome : std::uint8_t {
 struct row_result {
   sequence_key sequence = 0;
   row_outcome outcome = row_outcome::computed;
-  bool prompt = false;        ///< nothing had been sampled from it before
-  std::uint32_t computed = 0; ///< tokens
-  std::uint32_t cached = 0;   ///< tokens that were found, not computed
-  position_t position = 0;    ///< of `token`
-  sampled token;              ///< if sampled
-  error failure;              ///< if failed
+  bool prompt = false;           ///< nothing had been sampled from it before
+  std::uint32_t computed = 0;    ///< tokens
+  std::uint32_t cached = 0;      ///< tokens that were found, not computed
+  std::uint32_t cached_host = 0; ///< of these, from host memory
+  std::uint32_t cached_disk = 0; ///< and from the cold tier
+  position_t position = 0;       ///< of `token`
+  sampled token;                 ///< if sampled
+  error failure;                 ///< if failed
+
+  found_tokens found() const { return {cached, cached_host, cached_disk}; }
 };
 
 struct step_result {

@@ -87,6 +87,8 @@ letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
       opened[i].setArrival(order.arrival);
       write_ids(opened[i].initCachedBlocks(static_cast<unsigned>(order.cached.size())), order.cached);
       opened[i].setCachedAtMost(order.cached_at_most);
+      opened[i].setCachedHost(order.cached_host);
+      opened[i].setCachedDisk(order.cached_disk);
     }
   });
 }
@@ -108,6 +110,8 @@ submission unpack(schema::StepSubmission::Reader from) {
     opening.sampling = read_sampling(ask.getSampling());
     opening.cached = read_ids(opened.getCachedBlocks());
     opening.cached_at_most = opened.getCachedAtMost();
+    opening.cached_host = opened.getCachedHost();
+    opening.cached_disk = opened.getCachedDisk();
     to.openings.push_back(std::move(opening));
   }
   return to;
@@ -124,6 +128,8 @@ letter<schema::StepResult> pack(const step_result& result) {
       list[i].setPrompt(row.prompt);
       list[i].setComputed(row.computed);
       list[i].setCachedTokens(row.cached);
+      list[i].setCachedHost(row.cached_host);
+      list[i].setCachedDisk(row.cached_disk);
       list[i].setPosition(row.position);
       if (row.outcome == row_outcome::sampled)
         write_token(list[i].initToken(), row.token);
@@ -145,6 +151,8 @@ step_result unpack(schema::StepResult::Reader from) {
     one.prompt = row.getPrompt();
     one.computed = row.getComputed();
     one.cached = row.getCachedTokens();
+    one.cached_host = row.getCachedHost();
+    one.cached_disk = row.getCachedDisk();
     one.position = row.getPosition();
     if (one.outcome == row_outcome::sampled)
       one.token = read_token(row.getToken());

@@ -30,6 +30,8 @@ struct opening_order {
   std::uint64_t arrival = 0;
   std::vector<block_id> cached;
   std::uint32_t cached_at_most = ~std::uint32_t{0};
+  std::uint32_t cached_host = 0; ///< tokens
+  std::uint32_t cached_disk = 0;
 };
 
 letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,

@@ -30,6 +30,7 @@ struct step_candidate {
   std::uint32_t tokens = 0; ///< offered: 1 for a decode row, up to all that is left of a prompt
   std::uint32_t blocks =
     0; ///< to be taken from the pool first: for one token, or for the whole prompt at its start
+  bool room_only = false; ///< these blocks are to be there, and nothing is to run
 };
 
 struct planned_row {

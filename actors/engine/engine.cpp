@@ -36,6 +36,13 @@ device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model
 
 } // namespace
 
+cache_scope scope_of(const model& model) {
+  cache_scope scope;
+  scope.fingerprint = model.fingerprint();
+  scope.shape = model.shape().kv;
+  return scope;
+}
+
 void configure_scheduler(caf::actor_system_config& config) {
   config.set("scheduler.policy", caf::atom("sharing"));
 }
@@ -56,10 +63,8 @@ result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> lo
   requests.context = card.context > 0 ? std::min(card.context, shape.context) : shape.context;
   requests.pool_tokens = blocks * page_tokens;
 
-  cache_scope scope;
-  scope.fingerprint = model->fingerprint();
-  scope.shape = shape.kv;
-  const block_hasher hasher(options.cache_key ? *options.cache_key : identity_key::random(), scope);
+  const block_hasher hasher(
+    options.cache_key ? *options.cache_key : identity_key::random(), scope_of(*model));
   const auto share = [&](double part) {
     return static_cast<std::uint32_t>(std::clamp(part, 0.0, 1.0) * blocks);
   };
@@ -71,7 +76,14 @@ result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> lo
   engine made_engine;
   made_engine.counters = counters;
   made_engine.kv_blocks = blocks;
-  made_engine.cache = system.spawn(cache, pool, hasher, keeping, counters);
+  auto tiers = options.tiers;
+  if (!options.detached)
+    tiers.lanes = immediate_lanes;
+  if (tiers.host_bytes > 0)
+    if (const auto tried = host_tier::create(shape.kv.block_bytes(), tiers.host_bytes, keeping.doubles_at);
+        !tried)
+      return fail(tried);
+  made_engine.cache = system.spawn(cache, pool, hasher, keeping, tiers, counters);
   const auto recalled = std::make_shared<recall_list>();
   made_engine.recalled = recalled;
   made_engine.device =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/cache/block_identity.hpp"
+#include "actors/cache/tiered_cache.hpp"
 #include "actors/decode/decode.hpp"
 #include "actors/device/device.hpp"
 #include "actors/device/engine_counters.hpp"
@@ -36,7 +37,10 @@ struct engine_options {
   std::size_t sequences = 64; ///< prompts and running streams together
   std::chrono::milliseconds stall{
     2000}; ///< a stream that may not send loses its pages to others after so long
-  std::optional<identity_key> cache_key = std::nullopt; ///< of block identities; without one a random key
+  std::optional<identity_key> cache_key = std::nullopt; ///< of block identities; without one a random key.
+                                                        ///< The cold store's blocks are found by the key
+                                                        ///< alone that they were written under
+  tier_options tiers = {};                              ///< below the device
   cost_weights weights = {};                            ///< of the router
   std::shared_ptr<stream_observer> observer = {};       ///< of the pace of streams; may be null
   bool detached = true; ///< the device gets a thread of its own; tests on CAF's test scheduler say no
@@ -55,13 +59,16 @@ struct engine {
   std::uint32_t kv_blocks = 0;                 ///< of the page pool
 };
 
+/// What the blocks of a model's KV have in common: who stores them has to know.
+cache_scope scope_of(const model& model);
+
 /// What the engine wants of the actor system: workers that wake up at once. CAF's default scheduler lets idle
 /// workers sleep for up to 10 ms, which is a whole step.
 void configure_scheduler(caf::actor_system_config& config);
 
 /// Wires an engine.
 /// @param card its context is the longest sequence that is served; the model's own is the limit
-/// @returns `resource_exhausted` or `invalid_argument` when there is no such page pool
+/// @returns `resource_exhausted` or `invalid_argument` when there is no such page pool or host tier
 result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> model, const model_card& card,
   const engine_options& options);
 

@@ -11,6 +11,8 @@ using self_pointer = prefill_behaviour::stateful_pointer<prefill_actor_state>;
 
 /// How long the cache may take before a prompt goes on without it.
 constexpr auto cache_patience = std::chrono::milliseconds(500);
+/// How often prompts are looked at that wait for the cache.
+constexpr auto tick = std::chrono::milliseconds(50);
 
 void release(self_pointer self, const std::vector<block_id>& blocks) {
   if (!blocks.empty())
@@ -19,10 +21,33 @@ void release(self_pointer self, const std::vector<block_id>& blocks) {
     }));
 }
 
+/// Has the cache stop bringing blocks.
+void forgo(self_pointer self, const std::vector<request_id>& requests) {
+  if (!requests.empty())
+    self->send(self->state.cache, letter<schema::CacheForgo>::make([&](schema::CacheForgo::Builder b) {
+      write_keys(b.initRequests(static_cast<unsigned>(requests.size())), requests);
+    }));
+}
+
 void count(prefill_actor_state& state) {
   state.counters->queued = state.queue->queued();
   state.counters->prompts = state.queue->active();
-  state.counters->cached_tokens = state.queue->cached_tokens();
+  const auto cached = state.queue->cached_tokens();
+  state.counters->cached_tokens = cached.all;
+  state.counters->cached_host_tokens = cached.host;
+  state.counters->cached_disk_tokens = cached.disk;
+}
+
+prefix_answer read_answer(schema::CacheFound::Reader from) {
+  prefix_answer to;
+  to.blocks = read_ids(from.getBlocks());
+  to.first = from.getFirst();
+  to.loading = from.getLoading();
+  to.patience = std::chrono::milliseconds(from.getPatienceMs());
+  to.waiting = from.getWaiting();
+  to.host = from.getHost();
+  to.disk = from.getDisk();
+  return to;
 }
 
 /// Asks the cache for the prompts whose turn it is.
@@ -40,7 +65,7 @@ void begin(self_pointer self) {
       caf::actor_cast<cache_client_actor>(self));
   if (!state.timer && state.queue->looking_up()) {
     state.timer = true;
-    self->delayed_send(self, cache_patience, tick_atom::value);
+    self->delayed_send(self, tick, tick_atom::value);
   }
   count(state);
 }
@@ -81,13 +106,18 @@ result<void> accept(self_pointer self, const letter<schema::GenerateRequest>& as
 void stop_prompts(
   self_pointer self, const std::vector<dropped_prompt>& dropped, const std::vector<sequence_key>& keys) {
   std::vector<sequence_key> close;
-  for (std::size_t i = 0; i < dropped.size(); ++i)
+  std::vector<request_id> unwanted;
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
     if (dropped[i].close)
       close.push_back(keys[i]);
+    if (dropped[i].forgo)
+      unwanted.push_back(keys[i]);
+  }
   if (!close.empty()) {
     self->state.options.recalled->add(close);
     self->send(self->state.device, pack_close(close));
   }
+  forgo(self, unwanted);
   for (const auto& each : dropped)
     release(self, each.unused);
   begin(self);
@@ -100,7 +130,7 @@ letter<schema::ActorStatus> describe(const prefill_actor_state& state) {
     {"queued", static_cast<double>(queue.queued())},
     {"prompts", static_cast<double>(queue.active())},
     {"requests", static_cast<double>(queue.size())},
-    {"cached_tokens", static_cast<double>(queue.cached_tokens())},
+    {"cached_tokens", static_cast<double>(queue.cached_tokens().all)},
   };
   return status_letter("prefill", state.drain.draining() ? "draining" : "ready", "", gauges);
 }
@@ -160,6 +190,8 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
     [self](const letter<schema::StepResult>& mail) {
       self->state.seen = mail.read().getStep();
       self->state.queue->take(unpack(mail.read()));
+      if (const auto closing = self->state.queue->take_closing(); !closing.empty())
+        self->send(self->state.device, pack_close(closing));
       submit(self, true);
       begin(self);
     },
@@ -169,9 +201,13 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       begin(self);
     },
     [self](const letter<schema::CacheFound>& mail) {
-      auto blocks = read_ids(mail.read().getBlocks());
-      if (!self->state.queue->found(mail.read().getRequest(), blocks))
-        release(self, blocks);
+      const auto answer = read_answer(mail.read());
+      const auto request = mail.read().getRequest();
+      if (!self->state.queue->answer(request, answer, prefill_queue::clock::now())) {
+        release(self, answer.blocks);
+        if (answer.loading > 0)
+          forgo(self, {request});
+      }
       submit(self, false);
     },
     [self](status_atom) { return describe(self->state); },
@@ -187,7 +223,8 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
     },
     [self](tick_atom) {
       self->state.timer = false;
-      self->state.queue->expire(prefill_queue::clock::now() - cache_patience);
+      const auto now = prefill_queue::clock::now();
+      forgo(self, self->state.queue->expire(now - cache_patience, now));
       begin(self);
       submit(self, false);
     },

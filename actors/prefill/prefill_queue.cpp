@@ -52,13 +52,14 @@ std::vector<prefix_question> prefill_queue::begin(clock::time_point now) {
     return questions;
   for (auto* item : by_rank(stage::queued)) {
     auto& which = item->second;
-    if (active() >= limits_.active || active() + count(stage::handed) >= limits_.sequences
+    if (active() >= limits_.active || active() + count(stage::handed) >= limits_.sequences || which.blocked
         || behind_a_blocked_one(which))
       break;
     if (waits_for_twin(which))
       continue;
     move(which, stage::looking);
     which.asked = now;
+    which.host = which.disk = which.waiting = 0;
     questions.push_back({item->first, &which.tenant, &which.tokens});
   }
   return questions;
@@ -67,7 +68,8 @@ std::vector<prefix_question> prefill_queue::begin(clock::time_point now) {
 /// Nobody overtakes a prompt that waits for pages, or the pages would never be enough for it.
 bool prefill_queue::behind_a_blocked_one(const prompt& which) const {
   return std::any_of(prompts_.begin(), prompts_.end(), [&](const auto& item) {
-    return item.second.at == stage::active && item.second.blocked && item.second.order.before(which.order);
+    const bool waits = item.second.at == stage::active || item.second.at == stage::queued;
+    return waits && item.second.blocked && item.second.order.before(which.order);
   });
 }
 
@@ -86,36 +88,58 @@ bool prefill_queue::waits_for_twin(const prompt& which) const {
   });
 }
 
-bool prefill_queue::found(request_id request, std::vector<block_id> blocks) {
+bool prefill_queue::answer(request_id request, const prefix_answer& what, clock::time_point now) {
   const auto item = prompts_.find(request);
-  if (item == prompts_.end() || item->second.at != stage::looking)
+  if (item == prompts_.end() || item->second.at != stage::looking || item->second.cached.size() != what.first)
     return false;
   auto& which = item->second;
-  GODWIT_CHECK(blocks.size() * page_tokens < which.tokens.size());
-  which.left = static_cast<std::uint32_t>(which.tokens.size() - blocks.size() * page_tokens);
-  which.cached = std::move(blocks);
-  which.blocked = false;
-  move(which, stage::ready);
+  which.cached.insert(which.cached.end(), what.blocks.begin(), what.blocks.end());
+  which.host += what.host * page_tokens;
+  which.disk += what.disk * page_tokens;
+  which.waiting = what.waiting;
+  GODWIT_CHECK(which.cached.size() * page_tokens < which.tokens.size());
+  which.loading = what.loading > 0;
+  if (which.loading)
+    which.until = now + what.patience;
+  else
+    ready(which);
   return true;
 }
 
-void prefill_queue::expire(clock::time_point since) {
-  for (auto& [request, which] : prompts_)
-    if (which.at == stage::looking && which.asked < since)
-      found(request, {});
+void prefill_queue::ready(prompt& which) {
+  which.left = static_cast<std::uint32_t>(which.tokens.size() - which.cached.size() * page_tokens);
+  which.blocked = false;
+  which.loading = false;
+  which.begun = false;
+  move(which, stage::ready);
+}
+
+std::vector<request_id> prefill_queue::expire(clock::time_point since, clock::time_point now) {
+  std::vector<request_id> forgone;
+  for (auto& [request, which] : prompts_) {
+    if (which.at != stage::looking)
+      continue;
+    if (which.loading ? which.until > now : which.asked >= since)
+      continue;
+    if (which.loading)
+      forgone.push_back(request);
+    ready(which);
+  }
+  return forgone;
 }
 
 prefill_wishes prefill_queue::wishes() {
   prefill_wishes out;
   for (auto* item : by_rank(stage::ready)) {
     auto& which = item->second;
-    out.openings.push_back(
-      {which.ask, which.tokens, which.order.arrival, std::exchange(which.cached, {}), which.cached_at_most});
+    out.openings.push_back({which.ask, which.tokens, which.order.arrival, std::exchange(which.cached, {}),
+      which.cached_at_most, which.host, which.disk});
     move(which, stage::active);
   }
   for (auto* item : by_rank(stage::active))
     if (!item->second.blocked)
-      out.rows.push_back({item->first, std::min(item->second.left, limits_.offer)});
+      out.rows.push_back(
+        {item->first, wants_room(item->second) ? room_only : std::min(item->second.left, limits_.offer)});
   return out;
 }
 
@@ -128,19 +152,28 @@ std::vector<request_id> prefill_queue::take(const step_result& result) {
     auto& which = item->second;
     switch (row.outcome) {
     case row_outcome::computed:
+      if (wants_room(which)) {
+        which.room_made = true;
+        look_up_again(*item);
+        break;
+      }
       which.left -= std::min(which.left, row.computed);
+      which.begun = true;
       break;
     case row_outcome::sampled:
       if (!std::exchange(which.first_token, true))
-        cached_tokens_ += std::min(row.cached, which.prompt_length);
+        count(row.found().first(which.prompt_length));
       move(which, stage::handed);
       done.push_back(item->first);
       break;
     case row_outcome::starved:
       which.blocked = true;
+      if (which.waiting > 0 && !which.begun)
+        look_up_again(*item);
       break;
     case row_outcome::preempted:
       which.cached_at_most = std::min(which.cached_at_most, row.cached);
+      which.blocked = which.room_made = false;
       move(which, stage::queued);
       break;
     case row_outcome::failed:
@@ -149,6 +182,22 @@ std::vector<request_id> prefill_queue::take(const step_result& result) {
     }
   }
   return done;
+}
+
+/// Lower tiers have blocks of it, and the device has not made room for them yet.
+bool prefill_queue::wants_room(const prompt& which) {
+  return which.waiting > 0 && !which.begun && !which.room_made;
+}
+
+void prefill_queue::look_up_again(prompts::value_type& item) {
+  closing_.push_back(item.first);
+  move(item.second, stage::queued);
+}
+
+void prefill_queue::count(const found_tokens& found) {
+  cached_tokens_.all += found.all;
+  cached_tokens_.host += found.host;
+  cached_tokens_.disk += found.disk;
 }
 
 void prefill_queue::unblock() {
@@ -160,6 +209,7 @@ dropped_prompt prefill_queue::leave(prompt& which) {
   dropped_prompt out;
   out.known = true;
   out.close = which.at == stage::active;
+  out.forgo = std::exchange(which.loading, false);
   out.unused = std::exchange(which.cached, {});
   move(which, stage::handed);
   return out;
@@ -187,6 +237,7 @@ void prefill_queue::recompute(request_id request, std::vector<token_id> tokens) 
   if (item->second.dropped)
     return;
   item->second.tokens = std::move(tokens);
+  item->second.blocked = item->second.room_made = false;
   move(item->second, stage::queued);
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace godwit {
@@ -32,10 +33,22 @@ struct prefix_question {
   const std::vector<token_id>* tokens = nullptr;
 };
 
+/// What the cache says of a prompt.
+struct prefix_answer {
+  std::vector<block_id> blocks = {}; ///< from the first on; in a second answer those behind the first one's
+  std::uint32_t first = 0;           ///< blocks before these
+  std::uint32_t loading = 0;         ///< blocks that are being brought; above 0 a second answer follows
+  std::chrono::milliseconds patience{0}; ///< with them: computing them would have taken so long
+  std::uint32_t waiting = 0;             ///< blocks that a lower tier has, if only there were room
+  std::uint32_t host = 0;                ///< of `blocks`, brought from host memory
+  std::uint32_t disk = 0;                ///< and from the cold tier
+};
+
 /// What dropping a request leaves to be done.
 struct dropped_prompt {
   bool known = false;
   bool close = false;           ///< its sequence may be on the device, and was not closed before
+  bool forgo = false;           ///< the cache brings blocks for it
   std::vector<block_id> unused; ///< found blocks that were not handed over
 };
 
@@ -62,15 +75,27 @@ class prefill_queue {
   std::vector<prefix_question> begin(clock::time_point now);
   /// Blocks for a prompt. @returns false if it does not wait for them any more: they are the caller's to
   /// release
-  bool found(request_id request, std::vector<block_id> blocks);
-  /// Goes on without the answers that were asked for before `since`.
-  void expire(clock::time_point since);
+  bool found(request_id request, std::vector<block_id> blocks) {
+    prefix_answer what;
+    what.blocks = std::move(blocks);
+    return answer(request, what, {});
+  }
+  /// The same with all that the cache says. Blocks that do not follow those at hand belong to an earlier
+  /// question.
+  bool answer(request_id request, const prefix_answer& what, clock::time_point now);
+  /// Goes on without the answers that were asked for before `since`, and without the blocks that have been
+  /// under way for too long. @returns requests for which the cache need not bring them any more
+  std::vector<request_id> expire(clock::time_point since, clock::time_point now);
+  void expire(clock::time_point since) { expire(since, since); }
   bool looking_up() const { return count(stage::looking) > 0; }
 
   /// What to submit: openings are in it once, rows of every active prompt each time.
   prefill_wishes wishes();
   /// Results of a step. @returns prompts that got their first token
   std::vector<request_id> take(const step_result& result);
+  /// Sequences to close, to be looked up again: lower tiers have blocks of them, and the device has room now,
+  /// or will have when pages come free.
+  std::vector<sequence_key> take_closing() { return std::exchange(closing_, {}); }
   /// Pages came free.
   void unblock();
 
@@ -88,7 +113,7 @@ class prefill_queue {
   std::size_t queued() const { return count(stage::queued); }
   std::size_t active() const { return count(stage::looking) + count(stage::ready) + count(stage::active); }
   /// Prompt tokens that were taken from the cache, of prompts that got their first token.
-  std::uint64_t cached_tokens() const { return cached_tokens_; }
+  found_tokens cached_tokens() const { return cached_tokens_; }
 
  private:
   enum class stage : std::uint8_t {
@@ -106,7 +131,14 @@ class prefill_queue {
     std::uint32_t prompt_length = 0;
     stage at = stage::queued;
     std::vector<block_id> cached;
-    std::uint32_t left = 0;                           ///< tokens to compute
+    bool loading = false;      ///< the cache brings more
+    clock::time_point until{}; ///< when that is not waited for any longer
+    std::uint32_t host = 0;    ///< tokens of `cached` by tier
+    std::uint32_t disk = 0;
+    std::uint32_t waiting = 0; ///< blocks that the cache has no room to bring
+    bool begun = false;        ///< some of it was computed since it was opened
+    bool room_made = false;    ///< the device made room for it once: it does not ask again
+    std::uint32_t left = 0;    ///< tokens to compute
     std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< the rest of what is found it computed before
     bool blocked = false;                             ///< starved: not offered until pages come free
     bool first_token = false;                         ///< it had one before
@@ -117,6 +149,10 @@ class prefill_queue {
 
   std::size_t count(stage at) const { return counts_[static_cast<std::size_t>(at)]; }
   void move(prompt& which, stage to);
+  void ready(prompt& which);
+  static bool wants_room(const prompt& which);
+  void look_up_again(prompts::value_type& item);
+  void count(const found_tokens& found);
   dropped_prompt leave(prompt& which);
   bool behind_a_blocked_one(const prompt& which) const;
   bool waits_for_twin(const prompt& which) const;
@@ -126,7 +162,8 @@ class prefill_queue {
   prompts prompts_;
   std::array<std::size_t, 5> counts_{}; ///< by stage
   std::uint64_t arrivals_ = 0;
-  std::uint64_t cached_tokens_ = 0;
+  found_tokens cached_tokens_;
+  std::vector<sequence_key> closing_;
 };
 
 } // namespace godwit

@@ -1,4 +1,6 @@
 #include "actors/session/event_maker.hpp"
+
+#include "actors/generation/prompt_details.hpp"
 #include "messages/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -15,7 +17,8 @@ using json = nlohmann::ordered_json;
 json usage_json(schema::Usage::Reader usage) {
   return {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
     {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
-    {"prompt_tokens_details", {{"cached_tokens", usage.getCachedTokens()}}}};
+    {"prompt_tokens_details",
+      prompt_details(usage.getCachedTokens(), usage.getCachedHost(), usage.getCachedDisk())}};
 }
 
 tl::unexpected<error> out_of_order(sequence_number sequence) {

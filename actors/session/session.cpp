@@ -92,9 +92,45 @@ class session_shell final : public session_ports {
   const std::optional<error>& broken() const { return broken_; }
   session_core& core() { return core_; }
 
+  using informed = std::function<void(result<letter<schema::SessionInfo>>)>;
+
+  /// The session with what the cache has of it.
+  void inform(const informed& done) {
+    const auto& machine = core_.machine();
+    if (broken_ || !config_->cache || machine.tokens().empty())
+      return done(info());
+    self_->request(config_->cache, config_->limits.probe_timeout, cache_letter<schema::CacheProbe>())
+      .then([this, done](const letter<schema::CacheHoldings>& has) { done(info(has.read())); },
+        [this, done](const caf::error&) { done(info()); });
+  }
+  /// Moves the session's KV to the lowest tier.
+  void suspend(const informed& done) {
+    const auto& machine = core_.machine();
+    if (machine.closed())
+      return done(fail(errc::conflict, "the session is closed", {}, "session_closed"));
+    if (machine.running() != 0 || core_.active() != 0)
+      return done(fail(errc::conflict, "a turn is running", {}, "turn_running"));
+    if (!config_->cache || machine.tokens().empty()) {
+      suspended_ = true;
+      return inform(done);
+    }
+    self_->request(config_->cache, config_->limits.suspend_timeout, cache_letter<schema::CacheSuspend>())
+      .then(
+        [this, done](const letter<schema::CacheHoldings>& has) {
+          suspended_ = core_.machine().running() == 0;
+          done(info(has.read()));
+        },
+        [done](const caf::error& why) { done(tl::unexpected<error>(from_caf_error(why))); });
+  }
+  result<letter<schema::SessionInfo>> info(schema::CacheHoldings::Reader has) const {
+    const session_kv kv{has.getDevice(), has.getHost(), has.getDisk(), suspended_};
+    return session_info(core_.machine(), history_.oldest().value_or(0), &kv);
+  }
   result<letter<schema::SessionInfo>> info() const {
-    if (!broken_)
-      return session_info(core_.machine(), history_.oldest().value_or(0));
+    if (!broken_) {
+      const session_kv none{0, 0, 0, true};
+      return session_info(core_.machine(), history_.oldest().value_or(0), suspended_ ? &none : nullptr);
+    }
     if (broken_->code != errc::quarantined && broken_->code != errc::corrupt
         && broken_->code != errc::unsupported)
       return tl::unexpected<error>(*broken_);
@@ -213,7 +249,10 @@ class session_shell final : public session_ports {
     }));
   }
   void passed(const event_maker& order) override { history_.passed(order); }
-  void committed(const std::vector<session_event>& events) override { streams_.committed(events); }
+  void committed(const std::vector<session_event>& events) override {
+    suspended_ = suspended_ && core_.machine().running() == 0;
+    streams_.committed(events);
+  }
   void wake_in(std::chrono::milliseconds delay) override {
     const auto at = config_->time->steady_ms() + delay.count();
     if (at >= wake_at_)
@@ -232,6 +271,17 @@ class session_shell final : public session_ports {
   }
 
  private:
+  /// The session's text, as the cache is asked for it.
+  template <class Schema>
+  letter<Schema> cache_letter() const {
+    const auto& machine = core_.machine();
+    return letter<Schema>::make([&](typename Schema::Builder b) {
+      b.setTenant(machine.settings().getTenant());
+      auto tokens = b.initTokens(static_cast<unsigned>(machine.tokens().size()));
+      for (unsigned i = 0; i < tokens.size(); ++i)
+        tokens.set(i, machine.tokens()[i]);
+    });
+  }
   void deliver(std::uint64_t number, letter<schema::EventBatch> batch) {
     const auto found = sinks_.find(number);
     if (found == sinks_.end())
@@ -257,6 +307,7 @@ class session_shell final : public session_ports {
   std::map<std::uint64_t, event_sink_actor> sinks_;
   std::vector<std::uint64_t> opened_;
   std::optional<error> broken_;
+  bool suspended_ = false; ///< since its last turn
   std::int64_t wake_at_ = never;
 };
 
@@ -284,8 +335,19 @@ inner_actor::behavior_type session(
   self->set_down_handler([self](const caf::down_msg& down) { self->state.shell->sink_down(down.source); });
   self->state.shell->begin();
   return {
-    [self](
-      info_atom) -> caf::result<letter<schema::SessionInfo>> { return answer(self->state.shell->info()); },
+    [self](info_atom) -> caf::result<letter<schema::SessionInfo>> {
+      auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
+      self->state.shell->inform(deliver_to<schema::SessionInfo>(promise));
+      return promise;
+    },
+    [self](suspend_atom) -> caf::result<letter<schema::SessionInfo>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
+      shell.suspend(deliver_to<schema::SessionInfo>(promise));
+      return promise;
+    },
     [self](transcript_atom) -> caf::result<letter<schema::Transcript>> {
       auto& shell = *self->state.shell;
       if (shell.broken())

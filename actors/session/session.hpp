@@ -24,6 +24,7 @@ namespace godwit {
 struct session_config {
   router_actor router;
   tokenizer_actor tokenizer;
+  cache_tiers_actor cache; ///< of the worker; null: what it has of a session is not told
   std::shared_ptr<journal> records;
   model_card model;
   node_name node;

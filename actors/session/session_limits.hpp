@@ -22,6 +22,10 @@ struct session_limits {
   std::chrono::milliseconds stall{120'000};
   /// For an answer of the tokenizer, or of the router.
   std::chrono::milliseconds request_timeout{10'000};
+  /// For the cache's word on what it has of the session; without it the rest is told.
+  std::chrono::milliseconds probe_timeout{1'000};
+  /// For the move of a session's KV to the lowest tier.
+  std::chrono::milliseconds suspend_timeout{60'000};
   /// Pause before the next try at something that failed; doubles each time up to the second value.
   std::chrono::milliseconds first_pause{100};
   std::chrono::milliseconds longest_pause{5'000};

@@ -131,8 +131,11 @@ void session_machine::prompt(schema::Prompted::Reader prompted) {
 
 void session_machine::release(schema::Released::Reader released) {
   auto& now = turn(released.getTurn());
-  if (released.getPosition() == prompt_length_)
+  if (released.getPosition() == prompt_length_) {
     now.usage.cached = released.getCachedTokens();
+    now.usage.host = released.getCachedHost();
+    now.usage.disk = released.getCachedDisk();
+  }
   for (const auto token : released.getTokens())
     tokens_.push_back(token.getToken());
   now.usage.completion += released.getTokens().size();
@@ -148,9 +151,7 @@ void session_machine::end(sequence_number sequence, schema::TurnEnded::Reader en
   now.ended = sequence;
   now.answer += text_of(ended.getText());
   now.usage = read_usage(ended.getUsage());
-  usage_.prompt += now.usage.prompt;
-  usage_.completion += now.usage.completion;
-  usage_.cached += now.usage.cached;
+  usage_ += now.usage;
 }
 
 } // namespace godwit

@@ -23,10 +23,13 @@ void write_usage(const token_usage& usage, schema::Usage::Builder out) {
   out.setPromptTokens(usage.prompt);
   out.setCompletionTokens(usage.completion);
   out.setCachedTokens(usage.cached);
+  out.setCachedHost(usage.host);
+  out.setCachedDisk(usage.disk);
 }
 
 token_usage read_usage(schema::Usage::Reader usage) {
-  return {usage.getPromptTokens(), usage.getCompletionTokens(), usage.getCachedTokens()};
+  return {usage.getPromptTokens(), usage.getCompletionTokens(), usage.getCachedTokens(),
+    usage.getCachedHost(), usage.getCachedDisk()};
 }
 
 journal_record opened_record(schema::SessionSettings::Reader settings, const std::string& model,
@@ -129,6 +132,8 @@ journal_record released_record(const released_tokens& released, std::int64_t at)
     out.setPosition(released.position);
     out.setPromptTokens(released.prompt);
     out.setCachedTokens(released.cached);
+    out.setCachedHost(released.host);
+    out.setCachedDisk(released.disk);
     out.setText(text_view(released.text));
     auto tokens = out.initTokens(static_cast<unsigned>(released.tokens.size()));
     for (unsigned i = 0; i < released.tokens.size(); ++i) {

@@ -20,7 +20,17 @@ struct token_usage {
   std::uint64_t prompt = 0;
   std::uint64_t completion = 0;
   std::uint64_t cached = 0; ///< of the prompt, from the prefix cache
+  std::uint64_t host = 0;   ///< of these, from host memory
+  std::uint64_t disk = 0;   ///< and from the cold tier
 
+  token_usage& operator+=(const token_usage& more) {
+    prompt += more.prompt;
+    completion += more.completion;
+    cached += more.cached;
+    host += more.host;
+    disk += more.disk;
+    return *this;
+  }
   bool operator==(const token_usage&) const = default;
 };
 
@@ -69,6 +79,8 @@ struct released_tokens {
   std::vector<sampled_token> tokens;
   std::uint32_t prompt = 0;
   std::uint32_t cached = 0;
+  std::uint32_t host = 0; ///< of these
+  std::uint32_t disk = 0;
   std::string text;
 };
 

@@ -128,6 +128,8 @@ release_decision release_tokens(
   if (released.position == machine.prompt_length()) {
     released.prompt = machine.prompt_length();
     released.cached = group.cached;
+    released.host = group.host;
+    released.disk = group.disk;
   }
   for (const auto& token : group.tokens) {
     released.text += text.push(token.token);
@@ -142,8 +144,11 @@ release_decision release_tokens(
   if (decision.ends) {
     auto end = end_of(machine, turn, decision.stopped ? "stop" : group.finish,
       decision.stopped ? std::string() : decision.text.finish(), decision.taken);
-    if (released.position == machine.prompt_length() && decision.taken > 0)
+    if (released.position == machine.prompt_length() && decision.taken > 0) {
       end.usage.cached = group.cached;
+      end.usage.host = group.host;
+      end.usage.disk = group.disk;
+    }
     decision.records.push_back(turn_ended_record(end, at));
   }
   return decision;

@@ -57,6 +57,8 @@ journal_records close_session(
 struct token_group {
   std::span<const sampled_token> tokens; ///< from the end of the machine's tokens on
   std::uint32_t cached = 0;              ///< of the prompt
+  std::uint32_t host = 0;                ///< of these, from host memory
+  std::uint32_t disk = 0;                ///< and from the cold tier
   /// "stop" or "length" if the generation ended behind the last of these tokens.
   std::string finish;
 };

@@ -123,6 +123,8 @@ bool session_core::commit_tokens() {
   token_group group;
   group.tokens = pending.first(std::min(pending.size(), config_.limits.tokens_per_record));
   group.cached = stream_->cached();
+  group.host = stream_->cached_host();
+  group.disk = stream_->cached_disk();
   if (group.tokens.size() == pending.size())
     group.finish = stream_->finish();
   auto decision = release_tokens(machine_, running_text(), group, wall());

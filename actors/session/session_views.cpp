@@ -1,4 +1,6 @@
 #include "actors/session/session_views.hpp"
+
+#include "actors/generation/prompt_details.hpp"
 #include "messages/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -9,14 +11,24 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-const char* status(const session_machine& machine) {
-  return machine.closed() ? "closed" : machine.running() != 0 ? "running" : "idle";
+const char* status(const session_machine& machine, const session_kv* kv) {
+  if (machine.closed())
+    return "closed";
+  if (machine.running() != 0)
+    return "running";
+  return kv != nullptr && kv->suspended ? "suspended" : "idle";
 }
 
-/// The tokens that the session holds on the device for sure; what an idle one has there is the cache's.
-std::uint64_t held_on_device(const session_machine& machine) {
+/// The tokens that the session holds on the device. The cache knows full blocks only; a running turn has the
+/// rest of the last one too.
+std::uint64_t held_on_device(const session_machine& machine, const session_kv* kv) {
   const auto* running = machine.find(machine.running());
-  return running != nullptr && running->prompted ? machine.tokens().size() : 0;
+  const bool runs = running != nullptr && running->prompted;
+  const std::uint64_t length = machine.tokens().size();
+  if (kv == nullptr)
+    return runs ? length : 0;
+  constexpr std::uint64_t block = 16;
+  return runs && kv->device + block > length ? length : kv->device;
 }
 
 json info_json(schema::SessionInfo::Reader info) {
@@ -31,7 +43,8 @@ json info_json(schema::SessionInfo::Reader info) {
     {"turns", info.getTurns()}, {"queued", info.getQueued()},
     {"usage", {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
                 {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
-                {"prompt_tokens_details", {{"cached_tokens", usage.getCachedTokens()}}}}},
+                {"prompt_tokens_details",
+                  prompt_details(usage.getCachedTokens(), usage.getCachedHost(), usage.getCachedDisk())}}},
     {"kv", {{"device", info.getKvDevice()}, {"host", info.getKvHost()}, {"disk", info.getKvDisk()}}},
     {"journal", {{"sequence", info.getJournalSequence()}}}, {"created_at", info.getCreatedAt()},
     {"expires_at", info.getExpiresAt() == 0 ? json() : json(info.getExpiresAt())},
@@ -40,22 +53,24 @@ json info_json(schema::SessionInfo::Reader info) {
 
 } // namespace
 
-letter<schema::SessionInfo> session_info(const session_machine& machine, sequence_number oldest) {
+letter<schema::SessionInfo> session_info(
+  const session_machine& machine, sequence_number oldest, const session_kv* kv) {
   return letter<schema::SessionInfo>::make([&](schema::SessionInfo::Builder b) {
     b.setId(machine.id().value);
-    b.setStatus(status(machine));
+    b.setStatus(status(machine, kv));
     b.setSettings(machine.settings());
     b.setOwnerNode(machine.order().node());
     b.setOwnerEpoch(machine.order().epoch());
     b.setTurns(static_cast<std::uint32_t>(machine.turns().size()));
     auto usage = machine.usage();
-    if (const auto* running = machine.find(machine.running())) {
-      usage.prompt += running->usage.prompt;
-      usage.completion += running->usage.completion;
-      usage.cached += running->usage.cached;
-    }
+    if (const auto* running = machine.find(machine.running()))
+      usage += running->usage;
     write_usage(usage, b.initUsage());
-    b.setKvDevice(held_on_device(machine));
+    b.setKvDevice(held_on_device(machine, kv));
+    if (kv != nullptr) {
+      b.setKvHost(kv->host);
+      b.setKvDisk(kv->disk);
+    }
     b.setJournalSequence(machine.sequence());
     b.setCreatedAt(machine.created_at() / 1000);
     b.setExpiresAt(machine.expires_at() / 1000);

@@ -12,8 +12,18 @@ namespace godwit {
 
 // How a session looks from outside: functions of its state.
 
+/// Tokens of a session that each tier of the KV cache has.
+struct session_kv {
+  std::uint64_t device = 0;
+  std::uint64_t host = 0;
+  std::uint64_t disk = 0;
+  bool suspended = false; ///< moved there since its last turn
+};
+
 /// @param oldest the first record that the journal still has; 0 if that is not known
-letter<schema::SessionInfo> session_info(const session_machine& machine, sequence_number oldest = 1);
+/// @param kv as the cache says; without it only what a running turn has for sure is told
+letter<schema::SessionInfo> session_info(
+  const session_machine& machine, sequence_number oldest = 1, const session_kv* kv = nullptr);
 
 /// The conversation with the running turn, in the order in which it was held: what the model has seen. Turns
 /// that ended before they had a prompt are left out; waiting ones come at the end.

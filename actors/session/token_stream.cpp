@@ -24,6 +24,8 @@ result<void> token_stream::take(schema::TokenBatch::Reader batch, token_id vocab
     pending_.push_back(std::move(token));
   }
   cached_ = std::max(cached_, batch.getCachedTokens());
+  host_ = std::max(host_, batch.getCachedHost());
+  disk_ = std::max(disk_, batch.getCachedDisk());
   if (batch.getFinish() != schema::FinishReason::NONE)
     end(batch);
   return {};

@@ -45,6 +45,9 @@ class token_stream {
   const error& failure() const { return failure_; }
   /// Of the prompt, taken from the prefix cache.
   std::uint32_t cached() const { return cached_; }
+  /// Of these, from host memory and from the cold tier.
+  std::uint32_t cached_host() const { return host_; }
+  std::uint32_t cached_disk() const { return disk_; }
 
  private:
   void end(schema::TokenBatch::Reader batch);
@@ -58,6 +61,8 @@ class token_stream {
   std::string finish_;
   error failure_;
   std::uint32_t cached_ = 0;
+  std::uint32_t host_ = 0;
+  std::uint32_t disk_ = 0;
 };
 
 } // namespace godwit

@@ -18,6 +18,8 @@ struct SequenceOpening {
   arrival @1 :UInt64;                # among equal priorities the lower one goes first
   cachedBlocks @2 :List(UInt32);     # full blocks of its beginning; a reference of each is handed over
   cachedAtMost @3 :UInt32 = 0xffffffff;  # of those tokens, so many were not computed by this request itself
+  cachedHost @4 :UInt32;             # of those tokens, so many were brought back from host memory; they come behind the device's own
+  cachedDisk @5 :UInt32;             # and these from the cold tier, behind both
 }
 
 struct RowOffer {
@@ -55,6 +57,8 @@ struct RowResult {
   token @6 :Generation.SampledToken;
   errorCode @7 :UInt8;
   errorMessage @8 :Text;
+  cachedHost @9 :UInt32;             # of cachedTokens, by the tier that had them; the rest was on the device
+  cachedDisk @10 :UInt32;
 }
 
 struct StepResult {
@@ -75,8 +79,20 @@ struct CacheLookup {
 }
 
 struct CacheFound {
+  # The first answer to a look-up says what is on the device. If more is being brought there, a second one follows with that.
   request @0 :UInt64;
-  blocks @1 :List(UInt32);           # from the first on; a reference of each is handed over
+  blocks @1 :List(UInt32);           # from the first on, or from the end of the first answer on; a reference of each is handed over
+  loading @2 :UInt32;                # blocks that are being brought behind these; above 0 a second answer follows
+  patienceMs @3 :UInt32;             # after so long, computing them would have been done
+  waiting @4 :UInt32;                # blocks that a lower tier has and for which the device has no room now
+  host @5 :UInt32;                   # of `blocks`, so many came from host memory
+  disk @6 :UInt32;                   # and these, behind them, from the cold tier
+  first @7 :UInt32;                  # blocks of the prompt before these
+}
+
+struct CacheForgo {
+  # Nobody waits any more for what is being loaded for these requests.
+  requests @0 :List(UInt64);
 }
 
 struct CacheInsert {
@@ -85,6 +101,7 @@ struct CacheInsert {
   blocks @2 :List(UInt32);           # one for each full block of tokens; a reference of each is handed over
   parentLow @3 :UInt64;              # identity of the block that comes before them; both 0: they are the first ones
   parentHigh @4 :UInt64;
+  swapped @5 :Bool;                  # of a sequence that had to give its pages up and will be back
 }
 
 struct CacheRelease {
@@ -106,6 +123,25 @@ struct CachePinned {
 struct CacheUnpin {
   tenant @0 :Text;
   pin @1 :UInt64;                    # an unknown one is no mistake: its time may be over
+}
+
+struct CacheProbe {
+  # What there is of a text, without asking for it.
+  tenant @0 :Text;
+  tokens @1 :List(UInt32);
+}
+
+struct CacheHoldings {
+  # Tokens from the first on that each tier has; several may have the same.
+  device @0 :UInt32;
+  host @1 :UInt32;
+  disk @2 :UInt32;
+}
+
+struct CacheSuspend {
+  # Moves what is known of a text to the lowest tier and frees its pages, but those that others use.
+  tenant @0 :Text;
+  tokens @1 :List(UInt32);
 }
 
 struct CacheEvict {

@@ -75,6 +75,8 @@ struct TokenBatch {
   errorMessage @5 :Text;
   promptTokens @6 :UInt32;           # usage; in the first and the last batch
   cachedTokens @7 :UInt32;           # of the prompt, taken from the prefix cache
+  cachedHost @8 :UInt32;             # of these, by the tier that had them; the rest was on the device
+  cachedDisk @9 :UInt32;
 }
 
 struct CreditGrant {

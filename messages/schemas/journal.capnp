@@ -63,6 +63,8 @@ struct Released {
   promptTokens @3 :UInt32;           # length of the turn's prompt; the first record of a turn carries it
   cachedTokens @4 :UInt32;
   text @5 :Text;                     # what these tokens made certain of the answer's text; may be empty
+  cachedHost @6 :UInt32;             # of cachedTokens, by the tier that had them; the rest was on the device
+  cachedDisk @7 :UInt32;
 }
 
 struct ToolOpened {

@@ -42,6 +42,8 @@ struct Usage {
   promptTokens @0 :UInt64;
   completionTokens @1 :UInt64;
   cachedTokens @2 :UInt64;
+  cachedHost @3 :UInt64;             # of cachedTokens, by the tier that had them; the rest was on the device
+  cachedDisk @4 :UInt64;
 }
 
 struct SessionInfo {
@@ -52,7 +54,7 @@ struct SessionInfo {
   ownerEpoch @4 :UInt64;
   turns @5 :UInt32;
   usage @6 :Usage;
-  kvDevice @7 :UInt64;               # tokens by tier
+  kvDevice @7 :UInt64;               # tokens by tier; several may have the same
   kvHost @8 :UInt64;
   kvDisk @9 :UInt64;
   journalSequence @10 :UInt64;

@@ -1,5 +1,6 @@
 #include "services/api/completion.hpp"
 
+#include "actors/generation/prompt_details.hpp"
 #include "services/api/sse.hpp"
 
 #include <nlohmann/json.hpp>
@@ -55,6 +56,8 @@ void completion::note_usage(choice_state& choice, schema::TokenBatch::Reader bat
     return;
   prompt_tokens_ = batch.getPromptTokens();
   choice.cached = batch.getCachedTokens();
+  choice.cached_host = batch.getCachedHost();
+  choice.cached_disk = batch.getCachedDisk();
 }
 
 void completion::note_failure(schema::TokenBatch::Reader batch) {
@@ -134,11 +137,11 @@ nlohmann::ordered_json completion::usage() const {
   for (const auto& choice : choices_)
     tokens += choice.tokens;
   // The prompt counts once. Of its tokens those were cached that no choice had to compute.
-  const auto cached = std::min_element(choices_.begin(), choices_.end(), [](const auto& a, const auto& b) {
-    return a.cached < b.cached;
-  })->cached;
+  const auto& least = *std::min_element(
+    choices_.begin(), choices_.end(), [](const auto& a, const auto& b) { return a.cached < b.cached; });
   return {{"prompt_tokens", prompt_tokens_}, {"completion_tokens", tokens},
-    {"total_tokens", prompt_tokens_ + tokens}, {"prompt_tokens_details", {{"cached_tokens", cached}}}};
+    {"total_tokens", prompt_tokens_ + tokens},
+    {"prompt_tokens_details", prompt_details(least.cached, least.cached_host, least.cached_disk)}};
 }
 
 std::string completion::closing() const {

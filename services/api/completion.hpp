@@ -66,6 +66,8 @@ class completion {
     std::string finish_reason; ///< empty until it ends
     std::uint64_t tokens = 0;
     std::uint32_t cached = 0;
+    std::uint32_t cached_host = 0; ///< of these
+    std::uint32_t cached_disk = 0;
     bool begun = false;
   };
 

@@ -1,5 +1,6 @@
 #include "services/api/session_json.hpp"
 
+#include "actors/generation/prompt_details.hpp"
 #include "services/api/shortest.hpp"
 #include "services/api/text_of.hpp"
 
@@ -30,7 +31,8 @@ const char* word(schema::OnBusy rule) {
 ordered_json usage(schema::Usage::Reader usage) {
   return {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
     {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
-    {"prompt_tokens_details", {{"cached_tokens", usage.getCachedTokens()}}}};
+    {"prompt_tokens_details",
+      prompt_details(usage.getCachedTokens(), usage.getCachedHost(), usage.getCachedDisk())}};
 }
 
 ordered_json sampling(schema::SessionSettings::Reader settings) {

@@ -135,4 +135,16 @@ result<fork_request> parse_fork(std::string_view body) {
   return out;
 }
 
+result<void> parse_nothing(std::string_view body) {
+  const auto document = parse_optional_body(body);
+  if (!document)
+    return fail(document);
+  problem found;
+  field_reader fields(*document, "", found);
+  fields.finish();
+  if (found)
+    return found.failure();
+  return {};
+}
+
 } // namespace godwit

@@ -54,5 +54,7 @@ result<create_session_request> parse_create_session(
 result<message_request> parse_message(std::string_view body);
 result<cancel_request> parse_cancel(std::string_view body);
 result<fork_request> parse_fork(std::string_view body);
+/// The body of a call that says all by its path.
+result<void> parse_nothing(std::string_view body);
 
 } // namespace godwit

@@ -56,6 +56,11 @@ struct config {
   std::uint32_t max_sequences = 64; ///< prompts and running streams at the same time
   std::uint32_t max_queue = 256;    ///< requests that may wait for their turn
 
+  // Tiers of the KV cache below the pool.
+  std::uint64_t cache_host_bytes = std::uint64_t{256} << 20; ///< in host memory; 0: there is no such tier
+  std::uint64_t cache_cold_bytes = std::uint64_t{4} << 30;   ///< on disk; 0: there is no such tier
+  std::filesystem::path cache_cold_dir; ///< of the tier on disk; empty: `cold` in the data directory
+
   // How tokens are chosen where a request or a session does not say. A small model that draws from its whole
   // vocabulary loses the thread.
   float default_temperature = 0.8F;

@@ -104,6 +104,9 @@ result<void> node_actors::start_engine(caf::actor_system& system) {
   options.inter_token = from_.settings.max_inter_token;
   options.sequences = from_.settings.max_sequences;
   options.queue = from_.settings.max_queue;
+  options.cache_key = from_.cache_key;
+  options.tiers.host_bytes = from_.settings.cache_host_bytes;
+  options.tiers.cold = from_.cold;
   options.observer = std::make_shared<stream_meter>(from_.figures);
   auto made = spawn_engine(system, std::move(source.model), source.card, options);
   if (!made)
@@ -134,6 +137,7 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
   auto& sessions = config.sessions;
   sessions.router = engine_.router;
   sessions.tokenizer = tokenizer_;
+  sessions.cache = engine_.cache;
   sessions.records = from_.records;
   sessions.model = from_.model.card;
   sessions.node = node_name(settings.node);

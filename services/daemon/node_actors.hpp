@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/cache/cold_store.hpp"
 #include "actors/engine/engine.hpp"
 #include "actors/session/journal.hpp"
 #include "actors/session/time_source.hpp"
@@ -16,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace godwit {
@@ -30,6 +32,8 @@ struct node_ingredients {
   std::shared_ptr<logger> out;
   std::shared_ptr<gateway_switch> front;
   std::function<std::string()> journal_trouble = {}; ///< see gateway_config
+  std::shared_ptr<cold_store> cold = {};      ///< null: there is no tier on disk
+  std::optional<identity_key> cache_key = {}; ///< of that store; without one a random key
 };
 
 /// The actors of one node under their supervisor: device (with cache, prefill and decode), router, tokenizer,

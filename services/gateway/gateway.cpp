@@ -21,7 +21,7 @@ constexpr std::size_t inline_body_bytes = 16'384;
 /// Calls that read a JSON body.
 bool takes_body(route call) {
   return call == route::chat_completion || call == route::session_create || call == route::session_message
-         || call == route::session_cancel || call == route::session_fork;
+         || call == route::session_cancel || call == route::session_fork || call == route::session_suspend;
 }
 
 /// Calls that need a model or start something, and so are refused by a node that is being shut down.
@@ -72,7 +72,7 @@ void dispatch(caf::actor_system& system, const call& incoming) {
   case route::session_fork:
     return fork_session(system, incoming);
   case route::session_suspend:
-    return incoming.refuse(error{errc::unsupported, "suspend is not supported", "suspend", {}});
+    return suspend_session(system, incoming);
   case route::session_migrate:
     return incoming.refuse(error{errc::unsupported, "migrate is not supported", "migrate", {}});
   }

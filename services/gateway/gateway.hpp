@@ -24,6 +24,8 @@ namespace godwit {
 struct gateway_options {
   /// For each answer of the directory, a session, the tokenizer, the router or the node.
   std::chrono::milliseconds request_timeout{15'000};
+  /// For the move of a session's KV to the lowest tier: longer than the session itself waits.
+  std::chrono::milliseconds suspend_timeout{70'000};
   /// A stream that sent nothing for so long sends a comment line. The API promises at most 15 s.
   std::chrono::milliseconds heartbeat{10'000};
   /// A completion that gets no token for so long, though its client takes them, ends with `deadline`.

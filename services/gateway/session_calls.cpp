@@ -105,6 +105,16 @@ void cancel_turn(caf::actor_system& system, const call& request) {
     [](const call& from, schema::TurnState::Reader turn) { from.answer(turn_json(turn)); });
 }
 
+void suspend_session(caf::actor_system& system, const call& request) {
+  if (const auto parsed = parse_nothing(request.request().body); !parsed)
+    return request.refuse(parsed.error());
+  ask_session<schema::SessionInfo>(
+    system, request,
+    [timeout = request.config().options.suspend_timeout](caf::event_based_actor* self,
+      const session_actor& session) { return self->request(session, timeout, suspend_atom::value); },
+    [](const call& from, schema::SessionInfo::Reader info) { from.answer(session_json(info)); });
+}
+
 void fork_session(caf::actor_system& system, const call& request) {
   const auto parsed = parse_fork(request.request().body);
   if (!parsed)

@@ -30,7 +30,7 @@ TEST_CASE("the cache finds what was inserted, takes back what is not needed, and
   const std::shared_ptr<page_pool> pool = std::move(*page_pool::create({1, 1, 8, kv_type::f16}, 8));
   const auto counters = std::make_shared<engine_counters>();
   auto tested = system.spawn(cache, pool, block_hasher(identity_key::random(), {}),
-    prefix_cache_options{.budget = 8, .pin_quota = 2}, counters);
+    prefix_cache_options{.budget = 8, .pin_quota = 2}, tier_options{}, counters);
   std::vector<block_id> found;
   auto client = system.spawn([&](cache_client_actor::pointer) -> cache_client_actor::behavior_type {
     return {[&](const letter<schema::CacheFound>& mail) {

@@ -30,9 +30,12 @@ struct fixture {
             pool->release_block(block);
         },
         [](const letter<schema::CacheRelease>&) {},
+        [](const letter<schema::CacheForgo>&) {},
         [](const letter<schema::CachePin>&) { return letter<schema::CachePinned>(); },
         [](const letter<schema::CacheUnpin>&) {},
         [](const letter<schema::CacheEvict>&) { return letter<schema::CacheEvicted>(); },
+        [](const letter<schema::CacheProbe>&) { return letter<schema::CacheHoldings>(); },
+        [](const letter<schema::CacheSuspend>&) { return letter<schema::CacheHoldings>(); },
         [](status_atom) { return letter<schema::ActorStatus>(); },
         [](drain_atom) { return letter<schema::Drained>(); },
         [](stop_atom) {},

@@ -2,6 +2,7 @@
 // the engine sees them.
 
 #include "tests/support/tiny_llama.hpp"
+#include "tests/unit/actors/cache/memory_cold_store.hpp"
 #include "tests/unit/actors/engine/test_engine.hpp"
 
 #include <catch2/catch.hpp>
@@ -219,4 +220,97 @@ TEST_CASE("chunks beside running streams, over a found prefix, give the same bit
       equal += std::any_of(list.begin(), list.end(),
         [&, p = position](const auto& row) { return same_bits(row, cold().at(p).front()); });
   CHECK(equal == answer_length);
+}
+
+TEST_CASE("blocks that came back from host memory give the same bits") {
+  recorded_engine engine({.kv_tokens = 320, .tiers = {.host_bytes = 1 << 20, .mode = onboarding::always}});
+  engine.at->request(recorded_engine::the_one(1));
+  // Asked for again: copied.
+  engine.at->request(recorded_engine::the_one(2));
+  engine.at->evict_all();
+  engine.to->rows.clear();
+  const auto computed = engine.to->tokens;
+  engine.at->request(recorded_engine::the_one(3));
+  CHECK(engine.at->box[3].cached_tokens == 64);
+  CHECK(engine.at->box[3].cached_host == 64);
+  CHECK(engine.at->box[3].cached_disk == 0);
+  CHECK(engine.to->tokens - computed == prompt_length - 64 + answer_length - 1);
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("blocks that came back from disk after a restart give the same bits") {
+  const auto disk = std::make_shared<memory_cold_store>();
+  const engine_options options{
+    .cache_key = identity_key::derive({}), .tiers = {.cold = disk, .mode = onboarding::always}};
+  {
+    recorded_engine before(options);
+    before.at->request(recorded_engine::the_one(1));
+    before.at->request(recorded_engine::the_one(2));
+  }
+  recorded_engine engine(options);
+  engine.at->request(recorded_engine::the_one(3));
+  CHECK(engine.at->box[3].cached_tokens == 64);
+  CHECK(engine.at->box[3].cached_disk == 64);
+  CHECK(engine.at->all.counters->cached_disk_tokens == 64);
+  CHECK(engine.to->tokens == prompt_length - 64 + answer_length - 1);
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("a suspended text frees its pages, and what is resumed gives the same bits") {
+  const auto with_disk = GENERATE(true, false);
+  tier_options tiers{.host_bytes = 1 << 20, .mode = onboarding::always};
+  if (with_disk)
+    tiers.cold = std::make_shared<memory_cold_store>();
+  recorded_engine engine({.tiers = tiers});
+  engine.at->request(recorded_engine::the_one(1));
+  auto next = recorded_engine::the_one(2);
+  const auto& answer = engine.at->box[1].tokens;
+  next.tokens.insert(next.tokens.end(), answer.begin(), answer.begin() + 30);
+  next.prompt_length = prompt_length;
+  next.max_tokens = answer_length - 30;
+  const auto left = engine.at->suspend(next.tokens);
+  CHECK(left.read().getDevice() == 0);
+  CHECK(left.read().getHost() == (with_disk ? 0 : 96));
+  CHECK(left.read().getDisk() == (with_disk ? 96 : 0));
+  const auto prefilled = engine.at->all.counters->prefilled_tokens.load();
+  engine.to->rows.clear();
+  engine.at->request(next);
+  // 105 tokens, of which 96 are full blocks.
+  CHECK(engine.at->all.counters->prefilled_tokens - prefilled == 9);
+  CHECK(engine.to->rows.size() == answer_length - 30);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("sequences that were swapped to host memory give the same bits") {
+  recorded_engine engine({.kv_tokens = 192, .tiers = {.host_bytes = 1 << 20, .mode = onboarding::always}});
+  for (request_id id = 1; id <= 3; ++id) {
+    auto one = recorded_engine::the_one(id);
+    one.tenant = std::string(1, static_cast<char>('a' + id));
+    engine.at->post(one);
+  }
+  engine.at->settle();
+  CHECK(engine.at->all.counters->preemptions > 0);
+  CHECK(engine.at->all.counters->swapped_blocks > 0);
+  CHECK(engine.at->all.counters->host_hits > 0);
+  for (request_id id = 1; id <= 3; ++id)
+    CHECK(engine.at->box[id].tokens.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("a disk that fails under everything costs time and no bit") {
+  const auto disk = std::make_shared<memory_cold_store>();
+  recorded_engine engine({.kv_tokens = 320, .tiers = {.cold = disk, .mode = onboarding::always}});
+  engine.at->request(recorded_engine::the_one(1));
+  disk->refuses = true;
+  engine.at->request(recorded_engine::the_one(2));
+  disk->refuses = false;
+  engine.at->suspend(recorded_engine::the_one(1).tokens);
+  disk->damaged = 1;
+  engine.to->rows.clear();
+  engine.at->request(recorded_engine::the_one(3));
+  CHECK(engine.at->box[3].cached_disk == 16);
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
 }

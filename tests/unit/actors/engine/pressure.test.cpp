@@ -113,3 +113,64 @@ TEST_CASE("what was thrown out is counted as cached only if it was never compute
   CHECK(engine.all.counters->preemptions > 0);
   CHECK(engine.box[2].cached_tokens == 0);
 }
+
+TEST_CASE("a preempted stream is brought back from host memory and not computed again") {
+  test_engine engine({.kv_tokens = 128, .tiers = {.host_bytes = 1 << 20, .mode = onboarding::always}});
+  const ask first{.request = 1, .tokens = prompt_of(30, 1), .max_tokens = 70};
+  const ask second{.request = 2, .tokens = prompt_of(30, 2), .max_tokens = 70};
+  engine.post(first);
+  engine.post(second);
+  engine.settle();
+  CHECK(engine.box[1].tokens == first.answer(engine.longest));
+  CHECK(engine.box[2].tokens == second.answer(engine.longest));
+  CHECK(engine.all.counters->preemptions >= 1);
+  CHECK(engine.all.counters->swapped_blocks >= 3);
+  CHECK(engine.all.counters->host_hits == engine.all.counters->swapped_blocks);
+  // Both prompts, and of the preempted one what was no full block.
+  CHECK(engine.all.counters->prefilled_tokens <= 30 + 30 + 16);
+  CHECK(engine.reclaimable() == engine.all.kv_blocks);
+}
+
+TEST_CASE("requests that together exceed the pool all finish with a host tier of any size") {
+  const std::uint64_t host = GENERATE(2048, 8192, 1 << 20);
+  test_engine engine({.kv_tokens = 256, .tiers = {.host_bytes = host, .mode = onboarding::always}});
+  std::vector<ask> asks;
+  for (request_id id = 1; id <= 10; ++id)
+    asks.push_back({.request = id,
+      .tokens = prompt_of(40, static_cast<std::uint32_t>(id)),
+      .max_tokens = 150,
+      .seed = id});
+  for (const auto& what : asks)
+    engine.post(what);
+  engine.settle();
+  for (const auto& what : asks) {
+    CHECK(engine.box[what.request].tokens == what.answer(engine.longest));
+    CHECK(engine.box[what.request].finals == 1);
+  }
+  CHECK(engine.all.counters->preemptions > 0);
+  CHECK(engine.reclaimable() == engine.all.kv_blocks);
+  CHECK(engine.all.counters->onboard_staged == 0);
+}
+
+TEST_CASE("when a client leaves while blocks are brought for it, they are free within a step") {
+  test_engine engine({.kv_tokens = 512, .tiers = {.host_bytes = 1 << 20, .mode = onboarding::always}});
+  const ask once{.request = 1, .tokens = prompt_of(200, 1), .max_tokens = 2};
+  engine.request(once);
+  auto again = once;
+  again.request = 2;
+  engine.request(again);
+  engine.evict_all();
+  CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
+  const auto steps = engine.all.counters->steps.load();
+  again.request = 3;
+  engine.post(again);
+  while (engine.all.counters->onboard_staged == 0)
+    engine.scheduler.run_once();
+  CHECK(engine.all.counters->onboard_staged == 12);
+  engine.cancel({3});
+  engine.settle();
+  CHECK(engine.box[3].finish == FinishReason::CANCELLED);
+  CHECK(engine.all.counters->onboard_staged == 0);
+  CHECK(engine.reclaimable() == engine.all.kv_blocks);
+  CHECK(engine.all.counters->steps - steps <= 1);
+}

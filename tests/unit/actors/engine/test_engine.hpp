@@ -76,6 +76,8 @@ struct received {
   errc code{};
   std::uint32_t prompt_tokens = 0;
   std::uint32_t cached_tokens = 0;
+  std::uint32_t cached_host = 0;
+  std::uint32_t cached_disk = 0;
 };
 using inbox = std::map<request_id, received>;
 
@@ -94,6 +96,8 @@ inline void take(inbox& box, schema::TokenBatch::Reader batch) {
   mine.code = static_cast<errc>(batch.getErrorCode());
   mine.prompt_tokens = batch.getPromptTokens();
   mine.cached_tokens = batch.getCachedTokens();
+  mine.cached_host = batch.getCachedHost();
+  mine.cached_disk = batch.getCachedDisk();
 }
 
 struct deterministic_config : caf::actor_system_config {
@@ -187,6 +191,33 @@ class test_engine {
       b.setCause(cause);
       b.setGroup(group);
     }));
+  }
+
+  /// Has the cache give up all that nobody uses. @returns blocks
+  std::uint32_t evict_all() {
+    std::uint32_t freed = 0;
+    caf::scoped_actor self{system};
+    auto handle = self->request(all.cache, std::chrono::seconds(5),
+      letter<schema::CacheEvict>::make([&](schema::CacheEvict::Builder b) { b.setBlocks(all.kv_blocks); }));
+    settle();
+    handle.receive([&](const letter<schema::CacheEvicted>& mail) { freed = mail.read().getBlocks(); },
+      [](const caf::error&) { GODWIT_CHECK(false); });
+    return freed;
+  }
+
+  /// Moves a text to the lowest tier. @returns what the tiers have then
+  letter<schema::CacheHoldings> suspend(const std::vector<token_id>& tokens) {
+    letter<schema::CacheHoldings> out;
+    caf::scoped_actor self{system};
+    auto handle = self->request(all.cache, std::chrono::seconds(5),
+      letter<schema::CacheSuspend>::make([&](schema::CacheSuspend::Builder b) {
+        b.setTenant("default");
+        write_ids(b.initTokens(static_cast<unsigned>(tokens.size())), tokens);
+      }));
+    settle();
+    handle.receive([&](const letter<schema::CacheHoldings>& mail) { out = mail; },
+      [](const caf::error&) { GODWIT_CHECK(false); });
+    return out;
   }
 
   /// Blocks that neither a sequence nor the cache holds, and those that only the cache does.

@@ -221,3 +221,79 @@ TEST_CASE("a cache that does not answer is not waited for for ever") {
   CHECK(queue.wishes().rows.size() == 1);
   CHECK_FALSE(queue.found(1, {7}));
 }
+
+TEST_CASE("a prompt whose blocks are brought waits for them, and begins with all") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(100, 1)));
+  queue.begin(start);
+  CHECK(queue.answer(1, {.blocks = {7}, .loading = 3, .patience = std::chrono::seconds(1)}, start));
+  CHECK(queue.looking_up());
+  CHECK(queue.wishes().openings.empty());
+  // The patience of the first answer is over, not that of the loading.
+  CHECK(queue.expire(start + std::chrono::milliseconds(900), start + std::chrono::milliseconds(900)).empty());
+  CHECK(queue.answer(1, {.blocks = {8, 9}, .first = 1, .host = 1, .disk = 1}, start));
+  const auto wishes = queue.wishes();
+  REQUIRE(wishes.openings.size() == 1);
+  CHECK(wishes.openings[0].cached == std::vector<block_id>{7, 8, 9});
+  CHECK(wishes.openings[0].cached_host == 16);
+  CHECK(wishes.openings[0].cached_disk == 16);
+  CHECK(wishes.rows[0].tokens == 100 - 48);
+}
+
+TEST_CASE("loading that takes longer than computing is not waited for, and what comes late is not taken") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(100, 1)));
+  queue.begin(start);
+  queue.answer(1, {.blocks = {7}, .loading = 3, .patience = std::chrono::seconds(1)}, start);
+  const auto late = start + std::chrono::seconds(1);
+  CHECK(queue.expire(start, late) == std::vector<request_id>{1});
+  CHECK(queue.wishes().rows.at(0).tokens == 84);
+  CHECK_FALSE(queue.answer(1, {.blocks = {8}, .first = 1}, late));
+}
+
+TEST_CASE("a prompt that is dropped while blocks are brought leaves them to be forgone") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(100, 1)));
+  queue.begin(start);
+  queue.answer(1, {.blocks = {7}, .loading = 3, .patience = std::chrono::seconds(1)}, start);
+  const auto dropped = queue.drop(1);
+  CHECK(dropped.forgo);
+  CHECK(dropped.unused == std::vector<block_id>{7});
+  CHECK_FALSE(queue.answer(1, {.blocks = {8}, .first = 1}, start));
+}
+
+TEST_CASE("blocks of an earlier question, at another place, are not taken") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(100, 1)));
+  queue.begin(start);
+  CHECK_FALSE(queue.answer(1, {.blocks = {8, 9}, .first = 1}, start));
+  CHECK(queue.answer(1, {.blocks = {7}}, start));
+}
+
+TEST_CASE("a prompt that starves before it began is looked up again if lower tiers have blocks of it") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(100, 1)));
+  queue.begin(start);
+  queue.answer(1, {.blocks = {7}, .waiting = 3}, start);
+  CHECK(queue.wishes().rows.at(0).tokens == room_only);
+  queue.accept(request_of(2, text(100, 2)));
+  queue.take(result_of(1, row_outcome::starved));
+  CHECK(queue.take_closing() == std::vector<sequence_key>{1});
+  CHECK(queue.take_closing().empty());
+  // It keeps its place: nobody behind it begins.
+  CHECK(queue.begin(start).empty());
+  queue.unblock();
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{1, 2});
+  // Room was made: it is looked up at once, and does not ask for room again.
+  queue.answer(1, {.blocks = {7}, .waiting = 3}, start);
+  CHECK(queue.wishes().rows.at(0).tokens == room_only);
+  queue.take(result_of(1, row_outcome::computed, 0));
+  CHECK(queue.take_closing() == std::vector<sequence_key>{1});
+  CHECK(ids(queue.begin(start)) == std::vector<request_id>{1});
+  queue.answer(1, {.blocks = {7}, .waiting = 3}, start);
+  CHECK(queue.wishes().rows.at(0).tokens == 84);
+  queue.take(result_of(1, row_outcome::computed, 5));
+  // Once it began it keeps what it has.
+  queue.take(result_of(1, row_outcome::starved));
+  CHECK(queue.take_closing().empty());
+}

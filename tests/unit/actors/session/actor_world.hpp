@@ -58,6 +58,8 @@ class actor_world {
     config.router = system.spawn([this](router_actor::pointer self) { return router(self); });
   }
   ~actor_world() {
+    for (const auto& handle : caches_)
+      caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
     for (const auto& handle : stops_)
       caf::anon_send(handle, stop_atom::value);
     caf::anon_send(config.tokenizer, stop_atom::value);
@@ -91,6 +93,19 @@ class actor_world {
     return handle;
   }
   void stop_at_end(const common_actor& handle) { stops_.push_back(handle); }
+  /// A cache that answers as told.
+  template <class Answer>
+  cache_tiers_actor cache(Answer answer) {
+    const auto ids = [](auto list) { return std::vector<token_id>(list.begin(), list.end()); };
+    auto made = system.spawn([=](cache_tiers_actor::pointer) -> cache_tiers_actor::behavior_type {
+      return {
+        [=](const letter<schema::CacheProbe>& mail) { return answer(ids(mail.read().getTokens()), false); },
+        [=](const letter<schema::CacheSuspend>& mail) { return answer(ids(mail.read().getTokens()), true); },
+      };
+    });
+    caches_.push_back(made);
+    return made;
+  }
 
   void run() { scheduler.run(); }
   void pass(std::int64_t milliseconds) {
@@ -218,6 +233,7 @@ class actor_world {
   }
 
   std::vector<common_actor> stops_;
+  std::vector<cache_tiers_actor> caches_;
 };
 
 } // namespace godwit

@@ -251,3 +251,59 @@ TEST_CASE("new ids have the form of session ids") {
   CHECK(!is_session_id("ses_1"));
   CHECK(!is_session_id("ses_1000000000000000200000000000000G"));
 }
+
+TEST_CASE("a session tells what the cache has of it, by tier") {
+  actor_world world;
+  std::vector<token_id> asked;
+  world.config.cache = world.cache([&](std::vector<token_id> tokens, bool) {
+    asked = std::move(tokens);
+    return letter<schema::CacheHoldings>::make([](schema::CacheHoldings::Builder b) {
+      b.setDevice(48);
+      b.setHost(32);
+      b.setDisk(16);
+    });
+  });
+  const auto session = world.spawn(world.open());
+  CHECK(world.info(session).read().getKvDevice() == 0);
+  CHECK(asked.empty());
+  world.post(session, "Hello");
+  world.settle();
+  const auto info = world.info(session);
+  CHECK(asked == world.generations.rbegin()->second.tokens);
+  CHECK(info.read().getKvDevice() == 48);
+  CHECK(info.read().getKvHost() == 32);
+  CHECK(info.read().getKvDisk() == 16);
+}
+
+TEST_CASE("a suspended session says so until its next message, and one that runs is not suspended") {
+  actor_world world;
+  unsigned suspended = 0;
+  world.config.cache = world.cache([&](const std::vector<token_id>&, bool suspend) {
+    suspended += suspend ? 1 : 0;
+    return letter<schema::CacheHoldings>::make([](schema::CacheHoldings::Builder b) { b.setDisk(32); });
+  });
+  const auto session = world.spawn(world.open());
+  const auto suspend = [&] { return world.ask<letter<schema::SessionInfo>>(session, suspend_atom::value); };
+  world.post(session, "Hello");
+  const auto refused = suspend();
+  REQUIRE(refused->has_value());
+  CHECK((**refused).error().code == errc::conflict);
+  CHECK((**refused).error().reason == "turn_running");
+  world.settle();
+  const auto done = suspend();
+  CHECK(suspended == 1);
+  CHECK(status_of(***done) == "suspended");
+  CHECK((***done).read().getKvDisk() == 32);
+  CHECK(status_of(world.info(session)) == "suspended");
+  world.post(session, "Go on");
+  CHECK(status_of(world.info(session)) == "running");
+  world.settle();
+  CHECK(status_of(world.info(session)) == "idle");
+}
+
+TEST_CASE("a session without a cache can be suspended, and there is nothing to move") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto done = world.ask<letter<schema::SessionInfo>>(session, suspend_atom::value);
+  CHECK(status_of(***done) == "suspended");
+}

@@ -24,8 +24,9 @@ std::vector<std::string> lines(session_machine& machine, const journal_builder& 
 }
 
 using texts = std::vector<std::string>;
-const std::string usage = R"("usage":{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7,)"
-                          R"("prompt_tokens_details":{"cached_tokens":2}})";
+const std::string usage =
+  R"("usage":{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7,)"
+  R"("prompt_tokens_details":{"cached_tokens":2,"cached_tokens_by_tier":{"device":2,"host":0,"disk":0}}})";
 
 } // namespace
 

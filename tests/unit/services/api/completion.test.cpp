@@ -54,12 +54,13 @@ TEST_CASE("a whole answer has OpenAI's shape") {
   answer.take(
     0, batch({.tokens = {{end_token}}, .finish = FinishReason::STOP, .prompt = 12, .cached = 5}).read());
   REQUIRE(answer.done());
-  CHECK(answer.body()
-        == R"({"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m",)"
-           R"("system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant",)"
-           R"("content":"Hello","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
-           R"("usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15,)"
-           R"("prompt_tokens_details":{"cached_tokens":5}}})");
+  CHECK(
+    answer.body()
+    == R"({"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m",)"
+       R"("system_fingerprint":"fp_1","choices":[{"index":0,"message":{"role":"assistant",)"
+       R"("content":"Hello","refusal":null},"logprobs":null,"finish_reason":"stop"}],)"
+       R"("usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15,)"
+       R"("prompt_tokens_details":{"cached_tokens":5,"cached_tokens_by_tier":{"device":5,"host":0,"disk":0}}}})");
 }
 
 TEST_CASE("a stream begins with the role, ends with the reason and [DONE]") {
@@ -86,10 +87,12 @@ TEST_CASE("usage comes in a chunk of its own when it was asked for, and is null 
          + chunk(R"({"index":0,"delta":{"content":"Hel"},"logprobs":null,"finish_reason":null})",
            R"(,"usage":null)")
          + chunk(R"({"index":0,"delta":{},"logprobs":null,"finish_reason":"length"})", R"(,"usage":null)"));
-  CHECK(answer.closing()
-        == chunk("", R"(,"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10,)"
-                     R"("prompt_tokens_details":{"cached_tokens":8}})")
-             + "data: [DONE]\n\n");
+  CHECK(
+    answer.closing()
+    == chunk("",
+         R"(,"usage":{"prompt_tokens":9,"completion_tokens":1,"total_tokens":10,)"
+         R"("prompt_tokens_details":{"cached_tokens":8,"cached_tokens_by_tier":{"device":8,"host":0,"disk":0}}})")
+         + "data: [DONE]\n\n");
 }
 
 TEST_CASE("a stop string ends the answer before it and is never shown in part") {

@@ -63,7 +63,7 @@ TEST_CASE("the session object says all that the API promises") {
     session_json(session_info().read())
     == R"({"id":"ses_1","object":"session","status":"running","model":"m","owner":{"node":"n1","epoch":3},)"
        R"("turns":2,"queued":0,"usage":{"prompt_tokens":10,"completion_tokens":4,"total_tokens":14,)"
-       R"("prompt_tokens_details":{"cached_tokens":8}},"kv":{"device":14,"host":0,"disk":0},)"
+       R"("prompt_tokens_details":{"cached_tokens":8,"cached_tokens_by_tier":{"device":8,"host":0,"disk":0}}},"kv":{"device":14,"host":0,"disk":0},)"
        R"("journal":{"sequence":9,"oldest_event":"123"},"created_at":1700000000,"expires_at":null,"on_busy":"reject",)"
        R"("sampling":{"temperature":0.7,"top_p":1.0,"top_k":0,"min_p":0.0,"repeat_penalty":1.0,)"
        R"("frequency_penalty":0.0,"presence_penalty":0.0,"seed":42,"logit_bias":{"5":-1.5},)"

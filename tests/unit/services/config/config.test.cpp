@@ -149,3 +149,23 @@ TEST_CASE("every setting has its own name and a meaning") {
     CHECK_FALSE(one.help.empty());
   }
 }
+
+TEST_CASE("the tiers of the cache have budgets and a directory, and bad values are refused by name") {
+  const auto made = load_config({}, {});
+  CHECK(made->cache_host_bytes == 268'435'456);
+  CHECK(made->cache_cold_bytes == 4'294'967'296);
+  CHECK(made->cache_cold_dir.empty());
+  const auto other =
+    from_file("cache_host_bytes = 0\ncache_cold_bytes = 1000000000000\ncache_cold_dir = \"/disk/kv\"\n");
+  REQUIRE(other);
+  CHECK(other->cache_host_bytes == 0);
+  CHECK(other->cache_cold_bytes == 1'000'000'000'000);
+  CHECK(other->cache_cold_dir == "/disk/kv");
+  for (const auto* key : {"cache-host-bytes", "cache-cold-bytes"})
+    for (const auto* bad : {"-1", "1G", "1e9", ""}) {
+      const auto refused = load_config({{key, bad}}, {});
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().message.find("--" + std::string(key)) == 0);
+    }
+  CHECK(load_config({{"cache-cold-dir", ""}}, {}).error().message == "--cache-cold-dir must be a path");
+}

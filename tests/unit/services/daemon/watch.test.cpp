@@ -17,6 +17,11 @@ TEST_CASE("the engine's counters are read when the text is made") {
   CHECK(text.find("godwit_running_sequences 3\n") != std::string::npos);
   CHECK(text.find("godwit_prefilled_tokens_total 512\n") != std::string::npos);
   CHECK(text.find("godwit_step_seconds_total 2.5\n") != std::string::npos);
+  now->host_hits = 5;
+  now->onboard_nanoseconds = 500'000'000;
+  const auto tiers = figures.text();
+  CHECK(tiers.find("godwit_cache_host_hits_total 5\n") != std::string::npos);
+  CHECK(tiers.find("godwit_cache_onboard_seconds_total 0.5\n") != std::string::npos);
   CHECK(text.find("# TYPE godwit_prefilled_tokens_total counter\n") != std::string::npos);
 }
 

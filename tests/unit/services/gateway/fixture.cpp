@@ -17,10 +17,10 @@ caf::result<T> reply(const std::optional<error>& failure, T value) {
   return value;
 }
 
-letter<schema::SessionInfo> info() {
-  return letter<schema::SessionInfo>::make([](auto b) {
+letter<schema::SessionInfo> info(const char* status = "idle") {
+  return letter<schema::SessionInfo>::make([=](auto b) {
     b.setId(fixture::session_id.c_str());
-    b.setStatus("idle");
+    b.setStatus(status);
     b.setOldestEvent("50");
   });
 }
@@ -56,6 +56,10 @@ session_actor::behavior_type session(session_actor::pointer self, const world_pt
         b.setTurn(2);
         b.setStatus("cancelled");
       }));
+    },
+    [w](suspend_atom) {
+      ++w->suspensions;
+      return reply(w->session_error, info("suspended"));
     },
     [w](const letter<schema::ForkRequest>& mail) {
       w->forks.push_back(mail);

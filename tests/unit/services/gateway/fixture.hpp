@@ -53,6 +53,7 @@ struct world {
   std::vector<letter<schema::Unsubscribe>> unsubscribed;
   std::vector<letter<schema::CancelTurn>> cancelled_turns;
   std::vector<letter<schema::ForkRequest>> forks;
+  unsigned suspensions = 0;
   std::vector<std::pair<std::string, error>> reports;
   session_actor session; ///< the only one
 };

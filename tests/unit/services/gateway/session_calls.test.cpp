@@ -68,6 +68,19 @@ TEST_CASE_METHOD(fixture, "an unknown session is not found, by every call") {
   CHECK(status_of(ask("POST", other + "/messages", R"({"content":"x","stream":true})")) == 404);
 }
 
+TEST_CASE_METHOD(fixture, "a session is suspended, and no field is taken for that") {
+  const auto view = ask("POST", one + "/suspend");
+  CHECK(status_of(view) == 200);
+  CHECK(body_of(view)["status"] == "suspended");
+  CHECK(status_of(ask("POST", one + "/suspend", "{}")) == 200);
+  CHECK(world_->suspensions == 2);
+  const auto refused = ask("POST", one + "/suspend", R"({"to":"disk"})");
+  CHECK(status_of(refused) == 400);
+  CHECK(body_of(refused)["error"]["param"] == "to");
+  CHECK(status_of(ask("POST", other + "/suspend")) == 404);
+  CHECK(world_->suspensions == 2);
+}
+
 TEST_CASE_METHOD(fixture, "a session is shown, read, forked and erased") {
   CHECK(body_of(ask("GET", one))["id"] == session_id);
   CHECK(body_of(ask("GET", one + "/transcript"))["messages"].is_array());

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace godwit {
+
+/// When blocks of the lower tiers are brought to the device.
+enum class onboarding : std::uint8_t {
+  measured, ///< when it is expected to take less time than computing them
+  always,   ///< whatever it takes; for tests
+};
+
+/// Decides whether bringing blocks back beats computing them, by the rates that were measured. Until prompts
+/// were computed on this machine, it does. Times are in seconds.
+class onboard_policy {
+ public:
+  /// @param doubles_at tokens after which a token costs twice what the first one does
+  /// @param block_bytes of one block: for what is assumed of a tier that was never read
+  onboard_policy(onboarding mode, std::uint32_t doubles_at, std::uint64_t block_bytes);
+
+  // What was measured.
+  void host_took(std::uint32_t blocks, double seconds);
+  void disk_took(std::uint32_t blocks, double seconds);
+  /// @param work tokens, each counted as work_of() says
+  void prefill_took(double work, double seconds);
+
+  struct choice {
+    std::uint32_t host = 0;
+    std::uint32_t disk = 0; ///< behind those; 0 unless all of the host's are taken
+    double seconds = 0;     ///< expected
+    double compute = 0;     ///< expected of computing them instead; 0: not known
+  };
+
+  /// @param depth blocks before the first of these
+  /// @param host that host memory has
+  /// @param disk that the cold tier has behind those
+  /// @param wait until the loading can begin
+  choice choose(std::uint32_t depth, std::uint32_t host, std::uint32_t disk, double wait) const;
+
+  /// Tokens [first, first + tokens) in units of the very first one: each also reads all before it.
+  double work_of(std::uint64_t first, std::uint64_t tokens) const;
+
+ private:
+  double compute(std::uint32_t depth, std::uint32_t blocks) const;
+
+  onboarding mode_;
+  double doubles_at_;
+  double host_block_; ///< seconds
+  double disk_block_;
+  std::optional<double> work_; ///< seconds for a unit
+};
+
+} // namespace godwit

@@ -1,0 +1,139 @@
+"""The tiers of the KV cache below the device, seen from outside: what survives a death, what a suspension costs, and what a bad disk does."""
+
+import time
+import unittest
+
+from harness import PATIENCE, Node, text_of
+
+URL = "/v1/chat/completions"
+STORY = "A ship leaves the harbour at dawn with a crew of nine, and nobody on the quay waves. " * 12
+BLOCK = 16
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+class CacheTiers(unittest.TestCase):
+    def node(self, *flags):
+        node = Node(*flags)
+        self.addCleanup(node.close)
+        return node
+
+    def complete(self, node, text=STORY):
+        body = {"model": node.call("GET", "/v1/models").json["data"][0]["id"], "temperature": 0, "max_tokens": 12, "seed": 1,
+                "messages": [{"role": "user", "content": text}]}
+        answer = node.call("POST", URL, body)
+        self.assertEqual(answer.status, 200, answer.body)
+        return answer.json["choices"][0]["message"]["content"], answer.json["usage"]
+
+    def tiers(self, usage):
+        details = usage["prompt_tokens_details"]
+        by_tier = details["cached_tokens_by_tier"]
+        self.assertEqual(sum(by_tier.values()), details["cached_tokens"])
+        return by_tier
+
+    def kv(self, node, session):
+        return node.call("GET", f"/v1/sessions/{session}").json["kv"]
+
+    def test_a_killed_node_finds_its_prefixes_on_disk_and_answers_the_same(self):
+        node = self.node()
+        first, usage = self.complete(node)
+        full = (usage["prompt_tokens"] - 1) // BLOCK * BLOCK
+        self.assertEqual(self.tiers(usage), {"device": 0, "host": 0, "disk": 0})
+        again, usage = self.complete(node)
+        self.assertEqual(self.tiers(usage), {"device": full, "host": 0, "disk": 0})
+        # It was asked for twice: it is written.
+        wait_until(lambda: node.metric("godwit_cache_stored_blocks_total") >= full / BLOCK)
+        node.stop(kill=True)
+        node.start()
+        third, usage = self.complete(node)
+        self.assertEqual(self.tiers(usage), {"device": 0, "host": 0, "disk": full})
+        self.assertEqual({first, again, third}, {first})
+        self.assertEqual(node.metric("godwit_prefilled_tokens_total"), usage["prompt_tokens"] - full)
+        self.assertEqual(node.metric("godwit_cache_disk_hits_total"), full / BLOCK)
+        self.assertEqual(node.metric("godwit_prompt_disk_tokens_total"), full)
+        # Another text is found nowhere, and the next time this one is on the device.
+        self.assertEqual(self.tiers(self.complete(node, "Hello.")[1])["disk"], 0)
+        self.assertEqual(self.tiers(self.complete(node)[1])["device"], full)
+
+    def suspend_and_resume(self, node, lowest):
+        session = node.session(sampling={"temperature": 0, "max_tokens": 30})
+        first = node.say(session, STORY)[-1].json["usage"]
+        self.assertGreater(self.kv(node, session)["device"], 0)
+        free = node.metric("godwit_kv_free_blocks")
+        answer = node.call("POST", f"/v1/sessions/{session}/suspend")
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(answer.json["status"], "suspended")
+        self.assertEqual(answer.json["kv"]["device"], 0)
+        self.assertGreater(node.metric("godwit_kv_free_blocks"), free)
+        known = first["prompt_tokens"] + first["completion_tokens"]
+        if lowest:
+            self.assertEqual(answer.json["kv"][lowest], (known - 1) // BLOCK * BLOCK)
+        self.assertEqual(node.call("GET", f"/v1/sessions/{session}").json["status"], "suspended")
+        before = node.metric("godwit_prefilled_tokens_total")
+        second = node.say(session, "What is the ship called?")
+        self.assertEqual(second[-1].type, "turn.completed")
+        prefilled = node.metric("godwit_prefilled_tokens_total") - before
+        new = second[-1].json["usage"]["prompt_tokens"] - known
+        return session, prefilled, new, second[-1].json["usage"], text_of(second)
+
+    def test_a_suspended_session_goes_on_with_at_most_a_block_and_the_new_tokens(self):
+        answers = set()
+        for flags, lowest in (((), "disk"), (("--cache-cold-bytes", "0"), "host")):
+            with self.subTest(lowest=lowest):
+                node = self.node(*flags)
+                _, prefilled, new, usage, text = self.suspend_and_resume(node, lowest)
+                self.assertLessEqual(prefilled, BLOCK + new)
+                self.assertGreater(self.tiers(usage)[lowest], 0)
+                answers.add(text)
+        # Without lower tiers it is computed again, and the same is said.
+        node = self.node("--cache-cold-bytes", "0", "--cache-host-bytes", "0")
+        _, prefilled, new, usage, text = self.suspend_and_resume(node, None)
+        self.assertGreater(prefilled, BLOCK + new)
+        answers.add(text)
+        self.assertEqual(len(answers), 1)
+
+    def test_a_suspended_session_survives_the_death_of_its_node(self):
+        node = self.node()
+        session = node.session(sampling={"temperature": 0, "max_tokens": 30})
+        first = node.say(session, STORY)[-1].json["usage"]
+        disk = node.call("POST", f"/v1/sessions/{session}/suspend").json["kv"]["disk"]
+        node.stop(kill=True)
+        node.start()
+        self.assertEqual(self.kv(node, session), {"device": 0, "host": 0, "disk": disk})
+        second = node.say(session, "What is the ship called?")[-1].json["usage"]
+        new = second["prompt_tokens"] - first["prompt_tokens"] - first["completion_tokens"]
+        self.assertLessEqual(node.metric("godwit_prefilled_tokens_total"), BLOCK + new)
+        self.assertEqual(self.tiers(second)["disk"], disk)
+
+    def test_a_running_session_is_not_suspended(self):
+        node = self.node()
+        session = node.session(sampling={"temperature": 0, "max_tokens": 200})
+        with_stream = node.stream("POST", f"/v1/sessions/{session}/messages", {"content": "Tell me a story.", "stream": True})
+        with_stream.until("token")
+        refused = node.call("POST", f"/v1/sessions/{session}/suspend")
+        self.assertEqual(refused.status, 409)
+        self.assertEqual(refused.json["error"]["code"], "turn_running")
+        with_stream.close()
+
+    def test_a_full_pool_brings_sessions_back_from_host_memory(self):
+        node = self.node("--kv-tokens", "1024", "--cache-cold-bytes", "0")
+        texts = [f"Number {i}: " + STORY for i in range(4)]
+        first = [self.complete(node, text)[0] for text in texts]
+        for _ in range(3):
+            for text, answer in zip(texts, first):
+                # Twice in a row: asked for again while the device still has it.
+                self.assertEqual(self.complete(node, text)[0], answer)
+                again, usage = self.complete(node, text)
+                self.assertEqual(again, answer)
+                self.tiers(usage)
+        self.assertGreater(node.metric("godwit_prompt_host_tokens_total"), 0)
+        self.assertEqual(node.metric("godwit_cache_onboard_staged"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,119 @@
+// Random operations on all tiers at once: whatever happens, a block that is handed out has the content of its
+// text, and when all is given back and given up, the pool is as it was.
+
+#include "tests/unit/actors/cache/tier_world.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
+
+using namespace godwit;
+using namespace godwit::test;
+
+namespace {
+
+constexpr std::uint32_t pool_blocks = 24;
+
+/// Texts that share beginnings of different lengths.
+std::vector<token_id> any_text(std::mt19937& dice) {
+  auto tokens = tier_world::text(1 + dice() % 8, static_cast<std::uint32_t>(dice() % 3));
+  const auto shared = tokens.size() / page_tokens / 2 * page_tokens;
+  const auto branch = static_cast<token_id>(dice() % 4);
+  for (std::size_t i = shared; i < tokens.size(); i += page_tokens)
+    tokens[i] = 2000 + branch;
+  return tokens;
+}
+
+struct request {
+  std::vector<token_id> tokens;
+  std::shared_ptr<tier_world::found> got;
+};
+
+void run(std::uint32_t seed, unsigned operations) {
+  std::mt19937 dice(seed);
+  const auto on_disk = std::make_shared<memory_cold_store>();
+  tier_world at(pool_blocks, {.host_bytes = 10 * 512, .in_flight = 6, .mode = onboarding::always}, on_disk);
+  std::map<request_id, request> open;
+  request_id next = 0;
+  std::uint64_t checked = 0;
+  unsigned suspending = 0;
+  for (unsigned i = 0; i < operations; ++i) {
+    switch (dice() % 12) {
+    case 0:
+    case 1:
+      static_cast<void>(at.compute(any_text(dice)));
+      break;
+    case 2:
+    case 3:
+      if (open.size() < 3) {
+        const auto tokens = any_text(dice);
+        open[++next] = {tokens, at.ask(next, tokens)};
+        break;
+      }
+      [[fallthrough]];
+    case 4:
+      if (!open.empty()) {
+        const auto which = open.begin();
+        REQUIRE(at.right(*which->second.got, which->second.tokens));
+        checked += which->second.got->blocks.size();
+        at.cache->forgo(which->first);
+        at.give_back(*which->second.got);
+        open.erase(which);
+      }
+      break;
+    case 5:
+      at.cache->evict(static_cast<std::uint32_t>(1 + dice() % 4), [](std::uint32_t) {});
+      break;
+    case 6:
+      if (dice() % 4 == 0) {
+        ++suspending;
+        at.cache->suspend("t", any_text(dice), [&](const result<tier_holdings>&) { --suspending; });
+      }
+      break;
+    case 7:
+      at.cache->swapped("t", any_text(dice));
+      break;
+    case 8:
+      on_disk->refuses = dice() % 8 == 0;
+      if (dice() % 64 == 0)
+        on_disk->lose_all();
+      on_disk->damaged = dice() % 8 == 0 ? dice() % 4 : ~std::size_t{0};
+      break;
+    case 9:
+      at.tick();
+      break;
+    default:
+      for (auto steps = dice() % 6; steps > 0; --steps)
+        at.step();
+    }
+    REQUIRE(at.pool->free_blocks() <= pool_blocks);
+  }
+  CHECK(checked > 0);
+  for (auto& [id, which] : open) {
+    at.settle();
+    CHECK(at.right(*which.got, which.tokens));
+    at.give_back(*which.got);
+  }
+  for (int i = 0; i < 100; ++i) {
+    at.settle();
+    at.tick();
+  }
+  CHECK(suspending == 0);
+  at.evict(pool_blocks);
+  at.cache->count();
+  CHECK(at.pool->free_blocks() == pool_blocks);
+  CHECK(at.counters->onboard_staged == 0);
+  CHECK(at.counters->offload_waiting == 0);
+  CHECK(at.counters->host_hits > 0);
+  CHECK(at.counters->disk_hits > 0);
+  CHECK(on_disk->stats().damaged > 0);
+}
+
+} // namespace
+
+TEST_CASE("random work on all tiers never gives a wrong block and loses none") {
+  for (std::uint32_t seed = 1; seed <= 5; ++seed) {
+    INFO("seed " << seed);
+    run(seed, 6000);
+  }
+}
