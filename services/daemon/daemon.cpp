@@ -1,6 +1,7 @@
 #include "services/daemon/daemon.hpp"
 
 #include "messages/actor_error.hpp"
+#include "services/daemon/cold_tier.hpp"
 #include "services/daemon/journal_options.hpp"
 #include "services/daemon/meters.hpp"
 #include "services/daemon/node_actors.hpp"
@@ -141,6 +142,10 @@ class running_node {
     if (!model)
       return fail(model);
     records_ = std::move(*journal);
+    auto cold = open_cold_tier(settings_, data_->path() / "cold", scope_of(*model->model), out_);
+    if (!cold)
+      return fail(cold);
+    cold_ = std::move(*cold);
     const auto loaded = clock::now();
 
     if (auto wired = wire(std::move(*model)); !wired)
@@ -197,6 +202,7 @@ class running_node {
     actors_.reset();
     // Waits for all actors: those that wait for the journal get their answer from it first.
     system_.reset();
+    cold_ = {};
     records_.reset();
     server_.reset();
     data_.reset();
@@ -213,7 +219,8 @@ class running_node {
       [weak = std::weak_ptr(records_)] {
         const auto now = weak.lock();
         return now ? now->trouble() : std::string();
-      }};
+      },
+      cold_.store, cold_.key};
     auto actors = node_actors::start(*system_, std::move(from));
     if (!actors)
       return fail(actors);
@@ -270,6 +277,7 @@ class running_node {
   std::optional<data_directory> data_;
   std::unique_ptr<http::server> server_;
   std::shared_ptr<rocks_journal> records_;
+  cold_tier cold_;
   caf::actor_system_config actor_config_;
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<node_actors> actors_;

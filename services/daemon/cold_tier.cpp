@@ -1,0 +1,44 @@
+#include "services/daemon/cold_tier.hpp"
+
+#include "services/coldstore/cold_options.hpp"
+#include "services/coldstore/key_file.hpp"
+
+#include <string>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+bool is_a_mistake(errc code) {
+  return code == errc::conflict || code == errc::invalid_argument || code == errc::unsupported;
+}
+
+} // namespace
+
+result<cold_tier> open_cold_tier(const config& settings, const std::filesystem::path& folder,
+  const cache_scope& scope, const std::shared_ptr<logger>& out) {
+  if (settings.cache_cold_bytes == 0)
+    return cold_tier{};
+  cold_options options;
+  options.folder = settings.cache_cold_dir.empty() ? folder : settings.cache_cold_dir;
+  options.limit_bytes = settings.cache_cold_bytes;
+  options.scope = scope;
+  options.warn = [out](std::string_view line) { out->warn("cold cache", {{"why", line}}); };
+  const auto without = [&](const error& why) -> result<cold_tier> {
+    const auto words = "the cold cache in " + options.folder.string() + " cannot be used: " + why.message;
+    if (is_a_mistake(why.code))
+      return fail(why.code, words, "cache_cold_dir");
+    out->warn("cold cache", {{"why", words + "; the node serves without it"}});
+    return cold_tier{};
+  };
+  auto key = cold_identity_key(options.folder);
+  if (!key)
+    return without(key.error());
+  auto store = open_cold_store(options);
+  if (!store)
+    return without(store.error());
+  return cold_tier{std::move(*store), *key};
+}
+
+} // namespace godwit
