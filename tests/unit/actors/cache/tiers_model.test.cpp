@@ -47,7 +47,8 @@ void run(std::uint32_t seed, unsigned operations) {
     case 3:
       if (open.size() < 3) {
         const auto tokens = any_text(dice);
-        open[++next] = {tokens, at.ask(next, tokens)};
+        const auto id = ++next;
+        open[id] = {tokens, at.ask(id, tokens)};
         break;
       }
       [[fallthrough]];
