@@ -32,8 +32,8 @@ struct node_ingredients {
   std::shared_ptr<logger> out;
   std::shared_ptr<gateway_switch> front;
   std::function<std::string()> journal_trouble = {}; ///< see gateway_config
-  std::shared_ptr<cold_store> cold = {};      ///< null: there is no tier on disk
-  std::optional<identity_key> cache_key = {}; ///< of that store; without one a random key
+  std::shared_ptr<cold_store> cold = {};             ///< null: there is no tier on disk
+  std::optional<identity_key> cache_key = {};        ///< of that store; without one a random key
 };
 
 /// The actors of one node under their supervisor: device (with cache, prefill and decode), router, tokenizer,
