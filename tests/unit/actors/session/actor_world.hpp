@@ -96,7 +96,12 @@ class actor_world {
   /// A cache that answers as told.
   template <class Answer>
   cache_tiers_actor cache(Answer answer) {
-    const auto ids = [](auto list) { return std::vector<token_id>(list.begin(), list.end()); };
+    const auto ids = [](capnp::List<token_id>::Reader list) {
+      std::vector<token_id> out;
+      for (const auto id : list)
+        out.push_back(id);
+      return out;
+    };
     auto made = system.spawn([=](cache_tiers_actor::pointer) -> cache_tiers_actor::behavior_type {
       return {
         [=](const letter<schema::CacheProbe>& mail) { return answer(ids(mail.read().getTokens()), false); },
