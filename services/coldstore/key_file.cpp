@@ -121,6 +121,21 @@ result<void> write_key(const fs::path& folder, bool replace) {
   return {};
 }
 
+/// Nothing of others is mixed with a store, or taken for one.
+result<void> check_empty(const fs::path& folder) {
+  std::error_code code;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) {
+    const auto name = entry->path().filename().string();
+    if (name.starts_with(std::string(file_name) + "-"))
+      continue; // of a process that died while it made the key
+    return fail(
+      errc::invalid_argument, "the folder " + folder.string() + " holds other files (" + name
+                                + "), or a cold store that has lost its file identity-key; give it another "
+                                  "folder, or remove this one");
+  }
+  return {};
+}
+
 } // namespace
 
 bool is_cold_store(const fs::path& folder) {
@@ -131,12 +146,9 @@ bool is_cold_store(const fs::path& folder) {
 result<identity_key> cold_identity_key(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     return refusal(folder, errno);
-  std::error_code code;
-  if (!is_cold_store(folder) && fs::exists(folder / "CURRENT", code))
-    return fail(errc::invalid_argument,
-      "the folder " + folder.string()
-        + " holds a database that is no cold store, or one that has lost its file identity-key; give it "
-          "another folder, or remove this one");
+  if (!is_cold_store(folder))
+    if (auto good = check_empty(folder); !good)
+      return fail(good);
   auto bytes = read_key(folder);
   if (!bytes)
     return fail(bytes);

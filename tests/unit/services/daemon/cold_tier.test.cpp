@@ -15,7 +15,9 @@ struct log_file {
   std::shared_ptr<std::FILE> words{std::tmpfile(), [](std::FILE* file) { std::fclose(file); }};
   std::shared_ptr<logger> out = make_logger(words.get(), {});
 
-  std::string text() const {
+  /// All lines. Nobody may write any more: the log is closed, since it writes in its own time.
+  std::string text() {
+    out.reset();
     std::string all(10000, 0);
     std::rewind(words.get());
     all.resize(std::fread(all.data(), 1, all.size(), words.get()));
@@ -87,7 +89,7 @@ TEST_CASE("a folder that is in use or holds something else keeps the node from s
 
 TEST_CASE("a disk that cannot be used costs the tier and one line in the log") {
   const temporary_folder folder;
-  const log_file log;
+  log_file log;
   config settings;
   settings.cache_cold_dir = folder.path() / "nowhere" / "cold";
   const auto made = open_cold_tier(settings, folder.path(), scope(), log.out);
