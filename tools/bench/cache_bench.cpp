@@ -151,7 +151,8 @@ hit_rates measure_hit(model& runs, std::uint32_t tokens, std::uint32_t rounds) {
 
 } // namespace
 
-result<cache_rates> cache(const model_settings& settings, std::uint32_t tokens) {
+result<cache_rates> cache(
+  const model_settings& settings, std::uint32_t tokens, const std::filesystem::path& folder) {
   if (settings.rounds == 0) {
     return fail(errc::invalid_argument, "at least one round", "rounds");
   }
@@ -175,6 +176,11 @@ result<cache_rates> cache(const model_settings& settings, std::uint32_t tokens) 
   out.index = measure_index(settings.rounds);
   out.pages = measure_pages((*runs)->shape().kv, settings.rounds);
   out.hit = measure_hit(**runs, tokens, settings.rounds);
+  auto tiers = measure_tiers(**runs, tokens, settings.rounds, folder);
+  if (!tiers) {
+    return fail(tiers);
+  }
+  out.tiers = *tiers;
   return out;
 }
 

@@ -2,8 +2,10 @@
 
 #include "messages/result.hpp"
 #include "tools/bench/model_bench.hpp"
+#include "tools/bench/tier_bench.hpp"
 
 #include <cstdint>
+#include <filesystem>
 
 namespace godwit::bench {
 
@@ -36,12 +38,15 @@ struct cache_rates {
   index_rates index;
   page_rates pages;
   hit_rates hit;
+  tier_rates tiers;
 };
 
 /// Measures the cache; medians over rounds, and rounds with and without a hit take turns.
 /// @param tokens length of the prompt that is found
+/// @param folder on the disk of the lowest tier; a folder of its own is made there and removed
 /// @returns what loading returns; `invalid_argument` for a length of less than two blocks or beyond the
 /// context
-result<cache_rates> cache(const model_settings& settings, std::uint32_t tokens);
+result<cache_rates> cache(
+  const model_settings& settings, std::uint32_t tokens, const std::filesystem::path& folder);
 
 } // namespace godwit::bench

@@ -131,10 +131,10 @@ int bench_machine(const settings& how, const bench_words& said) {
 }
 
 int bench_cache(const settings& how, const bench_words& said) {
-  const auto rates = bench::cache(settings_of(said), said.cached);
+  const auto rates = bench::cache(settings_of(said), said.cached, said.folder);
   if (!rates)
     return report(rates.error(), how.json);
-  const auto& [index, pages, hit] = *rates;
+  const auto& [index, pages, hit, tiers] = *rates;
   if (how.json) {
     print_json({{"index", {{"blocks", index.blocks}, {"lookup_us", index.lookup_us},
                             {"inserted_per_s", index.inserted_per_s}, {"indexed", index.indexed},
@@ -142,7 +142,12 @@ int bench_cache(const settings& how, const bench_words& said) {
       {"pages", {{"pages", pages.pages}, {"pool_ms", pages.pool_ms}, {"fork_tokens", pages.fork_tokens},
                   {"fork_us", pages.fork_us}, {"fork_blocks", pages.fork_blocks}}},
       {"hit", {{"tokens", hit.tokens}, {"cold_ms", hit.cold_ms}, {"hit_ms", hit.hit_ms},
-                {"ratio", hit.hit_ms / hit.cold_ms}}}});
+                {"ratio", hit.hit_ms / hit.cold_ms}}},
+      {"tiers", {{"tokens", tiers.tokens}, {"cold_ms", tiers.cold_ms}, {"host_ms", tiers.host_ms},
+                  {"disk_ms", tiers.disk_ms}, {"host_ratio", tiers.host_ms / tiers.cold_ms},
+                  {"disk_ratio", tiers.disk_ms / tiers.cold_ms}, {"streams", tiers.streams},
+                  {"decode_alone_per_s", tiers.alone_per_s},
+                  {"decode_beside_offload_per_s", tiers.beside_offload_per_s}}}});
     return exit_ok;
   }
   fmt::print("look-up of {} blocks: {:.1f} us\n", index.blocks, index.lookup_us);
@@ -152,6 +157,13 @@ int bench_cache(const settings& how, const bench_words& said) {
   fmt::print("fork of {} tokens: {:.1f} us, {} block\n", pages.fork_tokens, pages.fork_us, pages.fork_blocks);
   fmt::print("prompt of {} tokens: {:.1f} ms cold, {:.1f} ms found, {:.4f} of it\n", hit.tokens, hit.cold_ms,
     hit.hit_ms, hit.hit_ms / hit.cold_ms);
+  fmt::print("the same from host memory: {:.1f} ms, {:.3f} of {:.1f} ms cold; from disk after a restart: "
+             "{:.1f} ms, {:.3f}\n",
+    tiers.host_ms, tiers.host_ms / tiers.cold_ms, tiers.cold_ms, tiers.disk_ms,
+    tiers.disk_ms / tiers.cold_ms);
+  fmt::print("{} streams: {:.0f} tokens/s alone, {:.0f} while such a prompt goes down, {:.3f} of it\n",
+    tiers.streams, tiers.alone_per_s, tiers.beside_offload_per_s,
+    tiers.beside_offload_per_s / tiers.alone_per_s);
   return exit_ok;
 }
 

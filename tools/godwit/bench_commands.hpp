@@ -21,6 +21,7 @@ struct bench_words {
   std::vector<std::uint32_t> batches{1};
   std::vector<std::uint32_t> blocks{1, 8};
   std::uint32_t cached = 4000;
+  std::filesystem::path folder = "."; ///< on the disk of the cache's lowest tier
   std::uint32_t rows = 64;
 };
 

@@ -244,6 +244,11 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
   declare("machine", "What the machine could do at most", bench_machine);
   auto* cache = declare("cache", "The prefix cache: index, pages, and what a hit saves", bench_cache);
   cache->add_option("--tokens", said.bench.cached, "Length of the prompt that is found");
+  cache
+    ->add_option("--folder", said.bench.folder,
+      "On the disk of the lowest tier; a folder of its own is made and removed")
+    ->check(CLI::ExistingDirectory)
+    ->capture_default_str();
   rounds(cache);
   auto* cold = bench->add_subcommand("cold", "The cache on disk, beside a plain file");
   cold->add_option("--folder", said.cold.folder, "Where to write; a folder of its own is made and removed")

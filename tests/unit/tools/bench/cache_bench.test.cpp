@@ -24,7 +24,7 @@ model_settings settings_in(const temporary_folder& folder) {
 
 TEST_CASE("a fork takes one block, and the index stays within 80 bytes a block") {
   const temporary_folder folder;
-  const auto rates = cache(settings_in(folder), 100);
+  const auto rates = cache(settings_in(folder), 100, folder.path());
   REQUIRE(rates);
   CHECK(rates->pages.fork_blocks == 1);
   CHECK(rates->pages.pages >= 100000);
@@ -32,10 +32,13 @@ TEST_CASE("a fork takes one block, and the index stays within 80 bytes a block")
   CHECK(rates->index.bytes_per_block >= 48);
   CHECK(rates->hit.tokens == 100);
   CHECK(rates->hit.hit_ms > 0);
+  CHECK(rates->tiers.host_ms > 0);
+  CHECK(rates->tiers.disk_ms > 0);
+  CHECK(rates->tiers.beside_offload_per_s > 0);
 }
 
 TEST_CASE("a prompt that no cache could shorten, or beyond the context, is refused") {
   const temporary_folder folder;
-  CHECK(cache(settings_in(folder), 31).error().code == errc::invalid_argument);
-  CHECK(cache(settings_in(folder), 513).error().code == errc::invalid_argument);
+  CHECK(cache(settings_in(folder), 31, folder.path()).error().code == errc::invalid_argument);
+  CHECK(cache(settings_in(folder), 513, folder.path()).error().code == errc::invalid_argument);
 }
