@@ -1,6 +1,7 @@
 #include "services/coldstore/cold_database.hpp"
 
 #include "services/coldstore/rocks_options.hpp"
+#include "services/store/rocks_defaults.hpp"
 
 #include <rocksdb/env.h>
 #include <rocksdb/metadata.h>
@@ -87,16 +88,8 @@ rocksdb::Status cold_database::empty(const cold_options& options) {
 }
 
 bool cold_database::disk_takes_writes(const cold_options& options) {
-  const std::string content(std::min(options.write_buffer_bytes, std::size_t{1} << 20), '\0');
-  auto* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
-  const auto name = (options.folder / "probe").string();
-  std::unique_ptr<rocksdb::WritableFile> file;
-  bool good = env->NewWritableFile(name, &file, {}).ok();
-  good = good && file->Append(content).ok() && file->Sync().ok();
-  good = good && file->Close().ok();
-  file.reset();
-  static_cast<void>(env->DeleteFile(name));
-  return good;
+  return rocks_disk_takes_writes(
+    options.env, options.folder, std::min(options.write_buffer_bytes, std::size_t{1} << 20));
 }
 
 cold_database::~cold_database() {

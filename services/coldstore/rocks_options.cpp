@@ -1,6 +1,7 @@
 #include "services/coldstore/rocks_options.hpp"
 
 #include "services/store/crc32c.hpp"
+#include "services/store/rocks_defaults.hpp"
 #include "services/store/rocks_logger.hpp"
 
 #include <rocksdb/cache.h>
@@ -55,14 +56,7 @@ rocksdb::Options cold_rocks_options(const cold_options& options, bool merge) {
   made.max_total_wal_size = 4 * options.write_buffer_bytes;
   // What is not in the log when the store closes is what the disk refused.
   made.avoid_flush_during_shutdown = true;
-  // The way back after an error is ours.
-  made.max_bgerror_resume_count = 0;
-  made.max_open_files = 512;
-  made.max_file_opening_threads = 1;
-  made.max_background_jobs = 2;
-  made.stats_dump_period_sec = 0;
-  made.stats_persist_period_sec = 0;
-  made.skip_stats_update_on_db_open = true;
+  set_rocks_defaults(made, 512);
   // So that the disk works while a file is written, and the sync at its end is short.
   // Chains are read as they were written, so that the system may read ahead.
   made.advise_random_on_open = false;

@@ -1,5 +1,6 @@
 #include "services/journal/rocks_options.hpp"
 
+#include "services/store/rocks_defaults.hpp"
 #include "services/store/rocks_logger.hpp"
 
 #include <rocksdb/cache.h>
@@ -36,14 +37,7 @@ rocksdb::DBOptions rocks_database_options(const rocks_journal_options& options) 
   // written, long before a buffer is full (see rocks_family_options).
   db.max_total_wal_size = options.write_buffer_bytes;
 
-  // The way back after an error is ours.
-  db.max_bgerror_resume_count = 0;
-  db.max_open_files = 256;
-  db.max_file_opening_threads = 1;
-  db.max_background_jobs = 2;
-  db.stats_dump_period_sec = 0;
-  db.stats_persist_period_sec = 0;
-  db.skip_stats_update_on_db_open = true;
+  set_rocks_defaults(db, 256);
   return db;
 }
 

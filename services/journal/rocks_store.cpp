@@ -3,6 +3,7 @@
 #include "actors/session/journal_rules.hpp"
 #include "services/journal/codec.hpp"
 #include "services/journal/rocks_options.hpp"
+#include "services/store/rocks_defaults.hpp"
 
 #include <rocksdb/cache.h>
 #include <rocksdb/env.h>
@@ -230,16 +231,7 @@ rocksdb::Status rocks_store::write(rocksdb::WriteBatch& batch) {
 
 bool rocks_store::disk_takes_writes(const rocks_journal_options& options) {
   // About as much as opening writes: what is left in the log goes to a table.
-  const std::string content(options.write_buffer_bytes, '\0');
-  auto* env = options.env != nullptr ? options.env : rocksdb::Env::Default();
-  const auto name = (options.folder / "probe").string();
-  std::unique_ptr<rocksdb::WritableFile> file;
-  bool good = env->NewWritableFile(name, &file, {}).ok();
-  good = good && file->Append(content).ok() && file->Sync().ok();
-  good = good && file->Close().ok();
-  file.reset();
-  static_cast<void>(env->DeleteFile(name));
-  return good;
+  return rocks_disk_takes_writes(options.env, options.folder, options.write_buffer_bytes);
 }
 
 } // namespace godwit

@@ -153,19 +153,12 @@ hit_rates measure_hit(model& runs, std::uint32_t tokens, std::uint32_t rounds) {
 
 result<cache_rates> cache(
   const model_settings& settings, std::uint32_t tokens, const std::filesystem::path& folder) {
-  if (settings.rounds == 0) {
-    return fail(errc::invalid_argument, "at least one round", "rounds");
+  const auto loaded = load(settings);
+  if (!loaded) {
+    return fail(loaded);
   }
-  auto file = gguf::file::open(settings.model);
-  if (!file) {
-    return fail(file);
-  }
-  auto runs =
-    model::load(std::move(*file), {.implementation = settings.implementation, .threads = settings.threads});
-  if (!runs) {
-    return fail(runs);
-  }
-  const auto context = (*runs)->shape().context;
+  const auto& runs = loaded->runs;
+  const auto context = runs->shape().context;
   if (tokens < 2 * page_tokens || tokens > context) {
     return fail(errc::invalid_argument,
       "tokens is " + std::to_string(tokens) + ", outside of " + std::to_string(2 * page_tokens) + " to "
@@ -174,9 +167,9 @@ result<cache_rates> cache(
   }
   cache_rates out;
   out.index = measure_index(settings.rounds);
-  out.pages = measure_pages((*runs)->shape().kv, settings.rounds);
-  out.hit = measure_hit(**runs, tokens, settings.rounds);
-  auto tiers = measure_tiers(**runs, tokens, settings.rounds, folder);
+  out.pages = measure_pages(runs->shape().kv, settings.rounds);
+  out.hit = measure_hit(*runs, tokens, settings.rounds);
+  auto tiers = measure_tiers(*runs, tokens, settings.rounds, folder);
   if (!tiers) {
     return fail(tiers);
   }

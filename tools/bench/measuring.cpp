@@ -5,6 +5,21 @@
 
 namespace godwit::bench {
 
+result<subject> load(const model_settings& settings) {
+  if (settings.rounds == 0) {
+    return fail(errc::invalid_argument, "at least one round", "rounds");
+  }
+  auto file = gguf::file::open(settings.model);
+  if (!file) {
+    return fail(file);
+  }
+  auto runs = model::load(*file, {.implementation = settings.implementation, .threads = settings.threads});
+  if (!runs) {
+    return fail(runs);
+  }
+  return subject{std::move(*file), std::move(*runs)};
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }

@@ -2,18 +2,29 @@
 
 // What the benches of models share.
 
+#include "kernels/gguf/file.hpp"
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
+#include "tools/bench/model_bench.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace godwit::bench {
+
+/// What a bench of a model runs.
+struct subject {
+  std::shared_ptr<const gguf::file> file;
+  std::unique_ptr<model> runs;
+};
+/// @returns what loading returns; `invalid_argument` for no rounds
+result<subject> load(const model_settings& settings);
 
 double seconds_since(std::chrono::steady_clock::time_point start);
 

@@ -30,19 +30,12 @@ struct opened {
 };
 
 result<opened> open(const model_settings& settings) {
-  if (settings.rounds == 0) {
-    return fail(errc::invalid_argument, "at least one round", "rounds");
+  auto made = load(settings);
+  if (!made) {
+    return fail(made);
   }
-  auto file = gguf::file::open(settings.model);
-  if (!file) {
-    return fail(file);
-  }
-  auto runs = model::load(*file, {.implementation = settings.implementation, .threads = settings.threads});
-  if (!runs) {
-    return fail(runs);
-  }
-  const model_work work = work_of(**file, (*runs)->shape());
-  return opened{std::move(*runs), work};
+  const model_work work = work_of(*made->file, made->runs->shape());
+  return opened{std::move(made->runs), work};
 }
 
 result<void> check_sizes(std::span<const std::uint32_t> sizes, std::uint32_t most, const std::string& param) {

@@ -53,22 +53,15 @@ std::vector<way> ways() {
 } // namespace
 
 result<sampling_rates> sampling(const model_settings& settings, std::uint32_t rows) {
-  if (settings.rounds == 0) {
-    return fail(errc::invalid_argument, "at least one round", "rounds");
+  const auto loaded = load(settings);
+  if (!loaded) {
+    return fail(loaded);
   }
-  auto file = gguf::file::open(settings.model);
-  if (!file) {
-    return fail(file);
-  }
-  auto runs =
-    model::load(std::move(*file), {.implementation = settings.implementation, .threads = settings.threads});
-  if (!runs) {
-    return fail(runs);
-  }
-  const auto& shape = (*runs)->shape();
-  if (rows == 0 || rows > (*runs)->max_rows()) {
+  const auto& runs = loaded->runs;
+  const auto& shape = runs->shape();
+  if (rows == 0 || rows > runs->max_rows()) {
     return fail(errc::invalid_argument,
-      "rows is " + std::to_string(rows) + ", outside of 1 to " + std::to_string((*runs)->max_rows()), "rows");
+      "rows is " + std::to_string(rows) + ", outside of 1 to " + std::to_string(runs->max_rows()), "rows");
   }
   const std::uint32_t length = std::min(context, shape.context - 1);
   auto pool = page_pool::create(shape.kv, blocks_for(length + 1) + rows);
@@ -79,7 +72,7 @@ result<sampling_rates> sampling(const model_settings& settings, std::uint32_t ro
   const auto last = any_tokens(rows, shape.vocabulary, 2);
   std::vector<float> logits(std::size_t{rows} * shape.vocabulary);
   sequence trunk{**pool};
-  if (auto read = read_prompt(**runs, trunk, prompt, std::span{logits}.first(shape.vocabulary)); !read) {
+  if (auto read = read_prompt(*runs, trunk, prompt, std::span{logits}.first(shape.vocabulary)); !read) {
     return fail(read);
   }
   std::vector<sequence> streams;
@@ -101,7 +94,7 @@ result<sampling_rates> sampling(const model_settings& settings, std::uint32_t ro
       chunks.push_back({&streams[i], std::span{last}.subspan(i, 1), logits_wanted::last});
     }
     const auto begin = std::chrono::steady_clock::now();
-    (*runs)->forward(chunks, logits);
+    runs->forward(chunks, logits);
     steps.push_back(seconds_since(begin));
     for (std::size_t w = 0; w < all.size(); ++w) {
       const auto start = std::chrono::steady_clock::now();

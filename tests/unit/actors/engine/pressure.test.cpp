@@ -8,8 +8,10 @@ using namespace godwit;
 using namespace godwit::test;
 using schema::FinishReason;
 
-TEST_CASE("requests that together exceed the pool all finish, each with its own tokens") {
-  test_engine engine({.kv_tokens = 256, .cache_share = 0});
+namespace {
+
+/// Ten requests of which the pool cannot hold all: each ends with its own tokens.
+void overfill(test_engine& engine) {
   std::vector<ask> asks;
   for (request_id id = 1; id <= 10; ++id)
     asks.push_back({.request = id,
@@ -24,6 +26,13 @@ TEST_CASE("requests that together exceed the pool all finish, each with its own 
     CHECK(engine.box[what.request].finals == 1);
   }
   CHECK(engine.all.counters->preemptions > 0);
+}
+
+} // namespace
+
+TEST_CASE("requests that together exceed the pool all finish, each with its own tokens") {
+  test_engine engine({.kv_tokens = 256, .cache_share = 0});
+  overfill(engine);
   CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
 }
 
@@ -134,20 +143,7 @@ TEST_CASE("a preempted stream is brought back from host memory and not computed 
 TEST_CASE("requests that together exceed the pool all finish with a host tier of any size") {
   const std::uint64_t host = GENERATE(2048, 8192, 1 << 20);
   test_engine engine({.kv_tokens = 256, .tiers = {.host_bytes = host, .mode = onboarding::always}});
-  std::vector<ask> asks;
-  for (request_id id = 1; id <= 10; ++id)
-    asks.push_back({.request = id,
-      .tokens = prompt_of(40, static_cast<std::uint32_t>(id)),
-      .max_tokens = 150,
-      .seed = id});
-  for (const auto& what : asks)
-    engine.post(what);
-  engine.settle();
-  for (const auto& what : asks) {
-    CHECK(engine.box[what.request].tokens == what.answer(engine.longest));
-    CHECK(engine.box[what.request].finals == 1);
-  }
-  CHECK(engine.all.counters->preemptions > 0);
+  overfill(engine);
   CHECK(engine.reclaimable() == engine.all.kv_blocks);
   CHECK(engine.all.counters->onboard_staged == 0);
 }
