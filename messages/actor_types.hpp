@@ -23,6 +23,7 @@ using drain_atom = caf::atom_constant<caf::atom("drain")>;
 /// Ends any actor.
 using stop_atom = caf::atom_constant<caf::atom("stop")>;
 using info_atom = caf::atom_constant<caf::atom("info")>;
+using list_atom = caf::atom_constant<caf::atom("list")>;
 using transcript_atom = caf::atom_constant<caf::atom("transcript")>;
 using suspend_atom = caf::atom_constant<caf::atom("suspend")>;
 using erase_atom = caf::atom_constant<caf::atom("erase")>;

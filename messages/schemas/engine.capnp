@@ -167,3 +167,9 @@ struct WorkerReport {
   prefilled @0 :List(UInt64);        # the first token is there
   ended @1 :List(UInt64);            # the last batch was sent
 }
+
+struct WorkerJoin {
+  # A worker that the router may choose from now on.
+  name @0 :Text;
+  capacity @1 :UInt32;               # requests that it takes, running and waiting
+}

@@ -30,6 +30,7 @@ struct SessionSettings {
 struct LocateRequest {
   session @0 :Text;
   tenant @1 :Text;                   # another tenant's session is not found
+  hops @2 :UInt8;                    # nodes that have passed it on to the owner
 }
 
 struct ListRequest {

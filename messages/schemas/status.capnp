@@ -28,4 +28,14 @@ struct NodeStatus {
   model @4 :Text;
   actors @5 :List(ActorStatus);
   startedAt @6 :Int64;
+  fingerprint @7 :Text;              # of the model as it is served here
+  version @8 :Text;                  # of the software
+  capacity @9 :UInt32;               # requests that its worker takes, running and waiting
+  link @10 :Text;                    # how the node that answers sees it: self, up, away
+  why @11 :Text;                     # why it is not up
+  roundTrip @12 :Float64;            # seconds
+}
+
+struct NodeList {
+  nodes @0 :List(NodeStatus);        # in the order of their names
 }
