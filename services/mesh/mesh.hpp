@@ -1,0 +1,147 @@
+#pragma once
+
+#include "actors/directory/session_peers.hpp"
+#include "messages/catalogue.hpp"
+#include "messages/result.hpp"
+#include "services/link/actor_exchange.hpp"
+#include "services/link/mesh_link.hpp"
+#include "services/mesh/registry.hpp"
+#include "services/mesh/role_targets.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+struct mesh_options {
+  node_name node;
+  /// This node's roles. With `session` it is one of sessions()->alive().
+  std::vector<std::string> roles;
+  /// Fingerprints by the model's name, as the node serves them. A peer that has another fingerprint for one
+  /// of them is refused by the link; the roles of one that serves another model are not used.
+  std::map<std::string, std::string> models;
+  std::uint32_t capacity = 0;          ///< of its worker, if it is one
+  std::string software;                ///< its version
+  std::string hash_mode;               ///< how blocks of the KV cache are named
+  std::uint64_t incarnation = 0;       ///< 0: the wall clock's milliseconds
+  std::optional<link::node_keys> keys; ///< nothing: plain sockets, on loopback only
+  std::shared_ptr<registry> nodes;
+  /// Where to listen; empty ones: where the registry says.
+  node_endpoints listen;
+  /// Where others reach this node, if that is not where it listens (0.0.0.0, a translated port).
+  node_endpoints advertise;
+  link::core_options core;
+  link::exchange_options exchange;
+
+  std::chrono::milliseconds ask{2'000};      ///< for a peer to say what it serves
+  std::chrono::milliseconds again{500};      ///< before it is asked again, when it did not or is not ready
+  std::chrono::milliseconds refresh{30'000}; ///< before it is asked again, when it did and is
+  std::chrono::milliseconds list{1'000};     ///< for each node, when somebody wants the list of nodes
+  std::size_t listeners = 256;               ///< requests for the list of nodes that may wait
+};
+
+/// A worker on another node.
+struct remote_worker {
+  node_name node;
+  std::uint32_t capacity = 0;
+  prefill_actor prefill; ///< both die (for monitors) when the node is lost or has restarted them
+  decode_actor decode;
+};
+
+/// Answers with all known nodes in the order of their names, this one among them. `link` is self, up or away;
+/// of one that is up and answers the rest is what it says of itself, otherwise `state` is away or
+/// unresponsive and `why` says more. @returns `overloaded`
+using mesh_nodes_actor = caf::typed_actor<caf::replies_to<list_atom>::with<letter<schema::NodeList>>>;
+
+/// For metrics.
+struct mesh_figures {
+  struct role {
+    std::string name;
+    std::size_t targets = 0;
+    std::string in_use; ///< the node; empty: nobody is there
+    std::uint64_t refused = 0;
+    std::uint64_t dropped = 0;
+  };
+  std::vector<link::peer_status> peers; ///< at most half a second old
+  std::vector<role> roles;
+  std::size_t references = 0;     ///< actors of this node that others hold
+  std::uint64_t dead_letters = 0; ///< of the link, and of roles without a target
+};
+
+/// A node among others: the link, the actors of this node under their names, and those of other nodes in
+/// place of what this one lacks. Every function may be called from any thread and none waits, but stop().
+///
+/// Names under which actors are offered: `node` (node_actor, needed), `tokenizer`, `router`, `directory` (of
+/// a node with the role `session`), `prefill` and `decode` (of a worker), `cache`.
+class mesh {
+ public:
+  /// Binds the sockets, tells the registry, begins to dial. Peers find this node's actors as they are
+  /// offered.
+  /// @returns what the link and the registry say, and `invalid_argument` when nobody says where to listen
+  static result<std::unique_ptr<mesh>> start(caf::actor_system& system, mesh_options options);
+
+  /// Stops with `draining` if that was not done.
+  virtual ~mesh() = default;
+
+  /// This node as its peers see it.
+  virtual const node_record& self() const = 0;
+
+  /// Peers reach the actor by this name from now on; again after it was restarted.
+  template <class Interface>
+  void offer(const std::string& name, const Interface& actor) {
+    exchange().publish(name, actor);
+    offered(name, caf::actor_cast<caf::strong_actor_ptr>(actor), link::codec_of<Interface>());
+  }
+  virtual void withdraw(const std::string& name) = 0;
+
+  /// A handle for what other nodes offer under a name: `tokenizer`, `router`, `directory`. Works from now on,
+  /// whoever comes and goes; see role_actor.
+  template <class Interface>
+  Interface role(const std::string& name) {
+    return caf::actor_cast<Interface>(
+      role_as(name, link::codec_of<Interface>(), [this, name](const node_name& node) {
+        return caf::actor_cast<caf::strong_actor_ptr>(exchange().remote<Interface>(node.value, name));
+      }));
+  }
+  /// Who stands behind such a handle; null before role() was called for it.
+  virtual std::shared_ptr<role_targets> targets(const std::string& name) const = 0;
+
+  /// Called with each worker node that is there and with each that comes or comes back, on a thread of the
+  /// actor system: send the router a letter and return. Their loss is noticed by monitoring the handles. One
+  /// watcher; this node's own worker is none of them.
+  virtual void watch_workers(std::function<void(const remote_worker&)> watcher) = 0;
+
+  /// The nodes that serve sessions.
+  virtual const std::shared_ptr<session_peers>& sessions() const = 0;
+
+  virtual const mesh_nodes_actor& nodes() const = 0;
+  virtual mesh_figures figures() const = 0;
+  virtual const link::link_counters& counters() const = 0;
+
+  /// Peers ask this node again what it serves: something has changed. offer() and withdraw() do it already.
+  virtual void changed() = 0;
+  /// Peers take other nodes for new work from now on; the links stay, for what is running. After the node
+  /// actor was told to drain, which is what peers are told.
+  virtual void drain() = 0;
+
+  /// Leaves: what is queued goes out, at most so long, peers are told the cause, handles of other nodes are
+  /// dead, requests of this node fail with the cause. Before the actor system ends.
+  virtual void stop(link::end_cause cause, std::chrono::milliseconds time) = 0;
+
+ protected:
+  virtual link::actor_exchange& exchange() = 0;
+  virtual void offered(
+    const std::string& name, caf::strong_actor_ptr actor, const link::interface_codec& codec) = 0;
+  virtual caf::strong_actor_ptr role_as(const std::string& name, const link::interface_codec& codec,
+    std::function<caf::strong_actor_ptr(const node_name&)> remote) = 0;
+};
+
+} // namespace godwit
