@@ -111,6 +111,8 @@ class exchange final : public actor_exchange,
     const auto link = link_.lock();
     if (!link)
       return;
+    if (closed_)
+      return link->fail(token, {errc::draining, "this node is stopping", {}, {}});
     const auto [to, signature] = find(mail);
     if (!to.actor)
       return link->fail(
@@ -262,11 +264,16 @@ class exchange final : public actor_exchange,
         exports_.emplace(id, given{node, {actor, &as}, 1});
       }
     }
-    if (fresh)
-      actor->get()->attach_functor([weak = weak_from_this(), id] {
-        if (const auto self = weak.lock())
-          self->ended(id);
-      });
+    if (!fresh)
+      return actor_reference{false, id, {}};
+    actor->get()->attach_functor([weak = weak_from_this(), id] {
+      if (const auto self = weak.lock())
+        self->ended(id);
+    });
+    // One that had ended already was let go at once; the other node would never hear of it.
+    const std::lock_guard lock(mutex_);
+    if (!exports_.contains(id))
+      return fail(errc::peer_lost, "an actor that a message names has ended");
     return actor_reference{false, id, {}};
   }
 

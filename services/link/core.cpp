@@ -10,6 +10,31 @@ core::core(hello self, core_options most, transport& network, receiver& upper, l
   : most_(std::move(most)), network_(network), upper_(upper), counters_(counters),
     peers_(std::move(self), most_.peers, network, *this, counters, seed) {}
 
+std::vector<peer_status> core::status() const {
+  std::vector<peer_status> all;
+  for (const auto& [name, one] : peers_.all()) {
+    peer_status each;
+    each.node = one->record.name;
+    each.state = one->state;
+    each.incarnation = one->incarnation;
+    each.round_trip = one->round_trip;
+    each.queued_parcels = one->letters_out.size() + one->bulk_out.size();
+    each.queued_bytes = one->letters_out.bytes() + one->bulk_out.bytes();
+    each.refusal = one->refusal;
+    each.letters_sent = one->letters_sent;
+    each.bytes_sent = one->bytes_sent;
+    each.letters_received = one->letters_received;
+    each.bytes_received = one->bytes_received;
+    if (const auto found = producers_.find(name); found != producers_.end()) {
+      each.streams = found->second.size();
+      for (const auto& [key, stream] : found->second)
+        each.credit += stream.credit->items.load(std::memory_order_relaxed);
+    }
+    all.push_back(std::move(each));
+  }
+  return all;
+}
+
 // --- requests of this node ---
 
 void core::send(std::string_view node, lane which, parcel what, moment deadline, moment now) {
@@ -259,6 +284,11 @@ void core::on_message(lane which, std::string_view who, const return_path& path,
     return;
   }
   one->heard = now;
+  if (mail->header.kind != frame_kind::beat) {
+    ++one->letters_received;
+    for (const auto& each : frames)
+      one->bytes_received += each.bytes.size();
+  }
   handle(*one, *mail, now);
 }
 

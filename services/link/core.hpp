@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace godwit::link {
 
@@ -44,6 +45,8 @@ class core : private peer_observer {
     std::uint64_t seed);
 
   peers& members() { return peers_; }
+  /// All peers as they stand.
+  std::vector<peer_status> status() const;
 
   // --- from this node ---
 

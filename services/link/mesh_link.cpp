@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 
 /// Longer letters would make others wait.
 constexpr std::size_t longest_letter = std::size_t{1} << 20;
+/// How old a snapshot of the peers may be; not more than an idle thread sleeps.
+constexpr moment snapshot_age{500'000};
 /// Rounds of a busy thread between two looks at everything.
 constexpr unsigned busy_rounds = 16;
 
@@ -79,11 +81,7 @@ class threaded_link final : public mesh_link, private message_sink {
     };
     auto held = std::make_shared<answer>();
     const bool posted = post(0, [this, held](moment) {
-      std::vector<peer_status> all;
-      for (const auto& [name, one] : core_.members().all())
-        all.push_back({one->record.name, one->state, one->incarnation, one->round_trip,
-          one->letters_out.size() + one->bulk_out.size(), one->letters_out.bytes() + one->bulk_out.bytes(),
-          one->refusal});
+      auto all = core_.status();
       const std::lock_guard lock(held->mutex);
       held->all = std::move(all);
       held->ready.notify_all();
@@ -92,6 +90,11 @@ class threaded_link final : public mesh_link, private message_sink {
     if (!posted || !held->ready.wait_for(lock, 5s, [&] { return held->all.has_value(); }))
       return {};
     return std::move(*held->all);
+  }
+
+  std::vector<peer_status> snapshot() const override {
+    const std::lock_guard lock(snapshot_mutex_);
+    return snapshot_;
   }
 
   void send(const actor_address& whom, const message& what, std::chrono::microseconds within) override {
@@ -305,6 +308,7 @@ class threaded_link final : public mesh_link, private message_sink {
     for (;;) {
       bool any = run_commands();
       core_.tick(now());
+      take_snapshot(now());
       bool waits = core_.flush(now());
       any = network_->receive(*this) || any;
       // What came may have made answers, which need not wait for a poll.
@@ -323,7 +327,7 @@ class threaded_link final : public mesh_link, private message_sink {
           continue;
         asleep_ = true;
       }
-      network_->wait(std::max(moment(0), std::min(core_.due() - now(), moment(1'000'000))));
+      network_->wait(std::max(moment(0), std::min(core_.due() - now(), snapshot_age)));
       const std::lock_guard lock(mutex_);
       asleep_ = false;
     }
@@ -331,6 +335,15 @@ class threaded_link final : public mesh_link, private message_sink {
     core_.close(stop_cause_, now());
     run_commands();
     network_->linger(200ms);
+  }
+
+  void take_snapshot(moment at) {
+    if (at < next_snapshot_)
+      return;
+    next_snapshot_ = at + snapshot_age;
+    auto all = core_.status();
+    const std::lock_guard lock(snapshot_mutex_);
+    snapshot_.swap(all);
   }
 
   bool run_commands() {
@@ -372,6 +385,10 @@ class threaded_link final : public mesh_link, private message_sink {
   core core_;
   std::map<std::string, std::uint64_t> event_counts_;
   std::vector<command> running_;
+  moment next_snapshot_{0};
+
+  mutable std::mutex snapshot_mutex_;
+  std::vector<peer_status> snapshot_;
 
   std::atomic<std::uint64_t> last_number_{0};
   std::mutex mutex_;

@@ -50,17 +50,6 @@ message to_message(const letter<Schema>& mail) {
   return {.type = capnp::typeId<Schema>(), .words = mail.bytes(), .attachments = mail.attachments()};
 }
 
-/// A peer as it stands.
-struct peer_status {
-  node_name node;
-  peer_state state = peer_state::away;
-  std::uint64_t incarnation = 0;
-  moment round_trip{0};
-  std::size_t queued_parcels = 0;
-  std::size_t queued_bytes = 0;
-  std::string refusal; ///< why it is not there, if somebody said so
-};
-
 /// A node's end of the mesh: one thread that owns all sockets. Every function may be called from any thread,
 /// and none waits, unless it says so. What is sent to one node in one lane arrives in order, at most once;
 /// letters with attachments, and those over a megabyte, take the bulk lane.
@@ -84,6 +73,8 @@ class mesh_link {
   virtual void remove_peer(node_name name, end_cause cause) = 0;
   /// All peers. Waits for the link's thread.
   virtual std::vector<peer_status> members() = 0;
+  /// The same as it was at most half a second ago. Does not wait.
+  virtual std::vector<peer_status> snapshot() const = 0;
 
   /// A letter without an answer; lost, and counted, if the node is not there.
   virtual void send(const actor_address& to, const message& what, std::chrono::microseconds within) = 0;

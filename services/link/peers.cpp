@@ -421,6 +421,8 @@ void peers::send_lane(peer& one, channel_id channel, outbox& out, moment& moved,
       return;
     link_counters::add(counters_.letters_sent);
     link_counters::add(counters_.bytes_sent, bytes);
+    ++one.letters_sent;
+    one.bytes_sent += bytes;
     out.pop(bytes);
     moved = now;
   }

@@ -3,6 +3,7 @@
 #include "services/link/counters.hpp"
 #include "services/link/hello.hpp"
 #include "services/link/outbox.hpp"
+#include "services/link/peer_status.hpp"
 #include "services/link/transport.hpp"
 
 #include <array>
@@ -29,12 +30,6 @@ struct peer_options {
 
   /// Silence after which a peer is suspected.
   moment silence() const { return beat * misses + grace; }
-};
-
-enum class peer_state : std::uint8_t {
-  away,    ///< waits before it dials again
-  dialing, ///< connects, or waits for the greetings of both sides
-  up,
 };
 
 /// Another node as this one sees it.
@@ -70,6 +65,12 @@ struct peer {
   moment echo_at{0};             ///< when that came
   std::uint64_t echoed_beat = 0; ///< the last of ours that it has named
   moment round_trip{0};
+
+  // What went over it so far, all conversations together.
+  std::uint64_t letters_sent = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t letters_received = 0;
+  std::uint64_t bytes_received = 0;
 
   // Back-off.
   unsigned failures = 0;

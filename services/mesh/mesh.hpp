@@ -5,6 +5,7 @@
 #include "messages/result.hpp"
 #include "services/link/actor_exchange.hpp"
 #include "services/link/mesh_link.hpp"
+#include "services/mesh/mesh_parts.hpp"
 #include "services/mesh/registry.hpp"
 #include "services/mesh/role_targets.hpp"
 
@@ -41,39 +42,7 @@ struct mesh_options {
   link::core_options core;
   link::exchange_options exchange;
 
-  std::chrono::milliseconds ask{2'000};      ///< for a peer to say what it serves
-  std::chrono::milliseconds again{500};      ///< before it is asked again, when it did not or is not ready
-  std::chrono::milliseconds refresh{30'000}; ///< before it is asked again, when it did and is
-  std::chrono::milliseconds list{1'000};     ///< for each node, when somebody wants the list of nodes
-  std::size_t listeners = 256;               ///< requests for the list of nodes that may wait
-};
-
-/// A worker on another node.
-struct remote_worker {
-  node_name node;
-  std::uint32_t capacity = 0;
-  prefill_actor prefill; ///< both die (for monitors) when the node is lost or has restarted them
-  decode_actor decode;
-};
-
-/// Answers with all known nodes in the order of their names, this one among them. `link` is self, up or away;
-/// of one that is up and answers the rest is what it says of itself, otherwise `state` is away or
-/// unresponsive and `why` says more. @returns `overloaded`
-using mesh_nodes_actor = caf::typed_actor<caf::replies_to<list_atom>::with<letter<schema::NodeList>>>;
-
-/// For metrics.
-struct mesh_figures {
-  struct role {
-    std::string name;
-    std::size_t targets = 0;
-    std::string in_use; ///< the node; empty: nobody is there
-    std::uint64_t refused = 0;
-    std::uint64_t dropped = 0;
-  };
-  std::vector<link::peer_status> peers; ///< at most half a second old
-  std::vector<role> roles;
-  std::size_t references = 0;     ///< actors of this node that others hold
-  std::uint64_t dead_letters = 0; ///< of the link, and of roles without a target
+  mesh_pace pace;
 };
 
 /// A node among others: the link, the actors of this node under their names, and those of other nodes in
@@ -97,7 +66,7 @@ class mesh {
   /// Peers reach the actor by this name from now on; again after it was restarted.
   template <class Interface>
   void offer(const std::string& name, const Interface& actor) {
-    exchange().publish(name, actor);
+    exchange()->publish(name, actor);
     offered(name, caf::actor_cast<caf::strong_actor_ptr>(actor), link::codec_of<Interface>());
   }
   virtual void withdraw(const std::string& name) = 0;
@@ -107,8 +76,8 @@ class mesh {
   template <class Interface>
   Interface role(const std::string& name) {
     return caf::actor_cast<Interface>(
-      role_as(name, link::codec_of<Interface>(), [this, name](const node_name& node) {
-        return caf::actor_cast<caf::strong_actor_ptr>(exchange().remote<Interface>(node.value, name));
+      role_as(name, link::codec_of<Interface>(), [from = exchange(), name](const node_name& node) {
+        return caf::actor_cast<caf::strong_actor_ptr>(from->remote<Interface>(node.value, name));
       }));
   }
   /// Who stands behind such a handle; null before role() was called for it.
@@ -137,7 +106,7 @@ class mesh {
   virtual void stop(link::end_cause cause, std::chrono::milliseconds time) = 0;
 
  protected:
-  virtual link::actor_exchange& exchange() = 0;
+  virtual const std::shared_ptr<link::actor_exchange>& exchange() = 0;
   virtual void offered(
     const std::string& name, caf::strong_actor_ptr actor, const link::interface_codec& codec) = 0;
   virtual caf::strong_actor_ptr role_as(const std::string& name, const link::interface_codec& codec,

@@ -1,0 +1,217 @@
+#include "services/mesh/mesh.hpp"
+
+#include "messages/check.hpp"
+#include "services/mesh/mesh_shell.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Names for which another node's actor can stand in, and what offers them.
+bool is_role(const std::string& name) {
+  return name == "tokenizer" || name == "router" || name == "directory";
+}
+
+bool serves_sessions(const std::vector<std::string>& roles) {
+  return std::ranges::any_of(
+    roles, [](const auto& each) { return each == "all" || each == "session" || each == "directory"; });
+}
+
+std::uint64_t wall_ms() {
+  return static_cast<std::uint64_t>(
+    std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count());
+}
+
+const error stopped{errc::draining, "this node is stopping", {}, {}};
+
+class node_mesh final : public mesh {
+ public:
+  node_mesh(caf::actor_system& system, node_record self, std::shared_ptr<registry> nodes, mesh_pace pace,
+    std::shared_ptr<link::actor_exchange> exchange, std::shared_ptr<link::mesh_link> link)
+    : system_(system), self_(std::move(self)), nodes_(std::move(nodes)), exchange_(std::move(exchange)),
+      link_(std::move(link)), roles_(std::make_shared<role_table>(self_.name)),
+      directories_(std::make_shared<session_nodes>(self_.name, serves_sessions(self_.roles))),
+      sessions_(directories_) {
+    shell_ = spawn_mesh_shell(system_, {self_.name, self_.models, pace, exchange_, roles_, directories_,
+                                         [link = std::weak_ptr(link_)]() -> std::vector<link::peer_status> {
+                                           const auto now = link.lock();
+                                           return now ? now->snapshot() : std::vector<link::peer_status>{};
+                                         }});
+    list_ = caf::actor_cast<mesh_nodes_actor>(shell_);
+    exchange_->publish("mesh", caf::actor_cast<mesh_peer_actor>(shell_));
+    exchange_->watch_peers(
+      [roles = roles_, sessions = directories_, shell = shell_](const link::peer_change& change) {
+        const node_name node{std::string(change.node)};
+        // At once, and not when the actor has its turn: whoever tries again has the next one.
+        if (!change.up) {
+          roles->lost(node);
+          sessions->remove(node);
+        }
+        caf::anon_send(shell, link_news{node, change.up, std::string(change.why)});
+      });
+  }
+
+  ~node_mesh() override { stop(link::end_cause::draining, 0ms); }
+
+  result<void> join() {
+    if (auto told = nodes_->announce(self_); !told)
+      return told;
+    nodes_->watch(
+      [link = std::weak_ptr(link_), shell = shell_, self = self_.name](const registry_change& change) {
+        const auto now = link.lock();
+        if (!now || change.node.name == self)
+          return;
+        caf::anon_send(shell, registry_news{change.node.name, change.there});
+        if (change.there)
+          now->add_peer(to_peer(change.node));
+        else
+          now->remove_peer(change.node.name, link::end_cause::draining);
+      });
+    return {};
+  }
+
+  const node_record& self() const override { return self_; }
+
+  void withdraw(const std::string& name) override {
+    exchange_->withdraw(name);
+    caf::anon_send(shell_, offer_news{name, nullptr});
+  }
+
+  std::shared_ptr<role_targets> targets(const std::string& name) const override {
+    return roles_->targets(name);
+  }
+
+  void watch_workers(std::function<void(const remote_worker&)> watcher) override {
+    caf::anon_send(shell_, worker_watch{std::move(watcher)});
+  }
+
+  const std::shared_ptr<session_peers>& sessions() const override { return sessions_; }
+  const mesh_nodes_actor& nodes() const override { return list_; }
+  const link::link_counters& counters() const override { return link_->counters(); }
+
+  mesh_figures figures() const override {
+    mesh_figures out;
+    out.peers = link_->snapshot();
+    out.roles = roles_->figures();
+    out.references = exchange_->references();
+    out.dead_letters = link_->counters().dead_letters.load();
+    for (const auto& each : out.roles)
+      out.dead_letters += each.dropped;
+    return out;
+  }
+
+  void changed() override { caf::anon_send(shell_, info_atom::value); }
+  void drain() override { caf::anon_send(shell_, join_atom::value, info_atom::value); }
+
+  void stop(link::end_cause cause, std::chrono::milliseconds time) override {
+    if (stopped_.exchange(true))
+      return;
+    nodes_->stop();
+    roles_->close(stopped);
+    directories_->close();
+    caf::anon_send(shell_, stop_atom::value);
+    exchange_->close();
+    link_->stop(cause, time);
+  }
+
+ protected:
+  const std::shared_ptr<link::actor_exchange>& exchange() override { return exchange_; }
+
+  void offered(
+    const std::string& name, caf::strong_actor_ptr actor, const link::interface_codec& codec) override {
+    const auto is = [&]<class Interface>(const char* which, std::type_identity<Interface>) {
+      return name != which || &codec == &link::codec_of<Interface>();
+    };
+    GODWIT_CHECK(name != "mesh");
+    GODWIT_CHECK(is("node", std::type_identity<node_actor>{}));
+    GODWIT_CHECK(is("prefill", std::type_identity<prefill_actor>{}));
+    GODWIT_CHECK(is("decode", std::type_identity<decode_actor>{}));
+    GODWIT_CHECK(is("directory", std::type_identity<directory_actor>{}));
+    GODWIT_CHECK(is("router", std::type_identity<router_actor>{}));
+    GODWIT_CHECK(is("tokenizer", std::type_identity<tokenizer_actor>{}));
+    caf::anon_send(shell_, offer_news{name, std::move(actor)});
+  }
+
+  caf::strong_actor_ptr role_as(const std::string& name, const link::interface_codec& codec,
+    std::function<caf::strong_actor_ptr(const node_name&)> remote) override {
+    GODWIT_CHECK(is_role(name));
+    auto handle = roles_->handle(system_, name, codec, std::move(remote));
+    caf::anon_send(shell_, role_news{name});
+    return handle;
+  }
+
+ private:
+  caf::actor_system& system_;
+  const node_record self_;
+  const std::shared_ptr<registry> nodes_;
+  const std::shared_ptr<link::actor_exchange> exchange_;
+  const std::shared_ptr<link::mesh_link> link_;
+  const std::shared_ptr<role_table> roles_;
+  const std::shared_ptr<session_nodes> directories_;
+  const std::shared_ptr<session_peers> sessions_;
+  mesh_shell_actor shell_;
+  mesh_nodes_actor list_;
+  std::atomic<bool> stopped_{false};
+};
+
+/// What is given of `first`, else `then`.
+node_endpoints either(const node_endpoints& first, const node_endpoints& then) {
+  return {first.letters.empty() ? then.letters : first.letters, first.bulk.empty() ? then.bulk : first.bulk,
+    first.events.empty() ? then.events : first.events};
+}
+
+} // namespace
+
+result<std::unique_ptr<mesh>> mesh::start(caf::actor_system& system, mesh_options options) {
+  GODWIT_CHECK(options.nodes != nullptr);
+  const auto where = either(options.listen, options.nodes->listen().value_or(node_endpoints{}));
+  if (where.letters.empty() || where.bulk.empty() || where.events.empty())
+    return fail(errc::invalid_argument, "nothing says where the node " + options.node.value
+                                          + " listens: give it an entry in the list of nodes");
+
+  link::link_options how;
+  how.node = options.node;
+  how.incarnation = options.incarnation != 0 ? options.incarnation : wall_ms();
+  how.software = options.software;
+  how.hash_mode = options.hash_mode;
+  how.models = options.models;
+  how.core = options.core;
+  how.sockets.keys = options.keys;
+  how.sockets.letters = where.letters;
+  how.sockets.bulk = where.bulk;
+  how.sockets.events = where.events;
+
+  node_record self;
+  self.name = options.node;
+  self.incarnation = how.incarnation;
+  if (options.keys)
+    self.key = options.keys->open;
+  self.roles = std::move(options.roles);
+  self.models = std::move(options.models);
+  self.capacity = options.capacity;
+
+  auto exchange = link::actor_exchange::make(system, options.exchange);
+  auto made = link::mesh_link::start(std::move(how), exchange);
+  if (!made)
+    return fail(made);
+  const std::shared_ptr<link::mesh_link> link = std::move(*made);
+  exchange->use(link);
+  const auto& bound = link->bound();
+  self.endpoints = either(options.advertise, {bound.letters, bound.bulk, bound.events});
+  auto out = std::make_unique<node_mesh>(
+    system, std::move(self), std::move(options.nodes), options.pace, std::move(exchange), link);
+  if (auto joined = out->join(); !joined)
+    return fail(joined);
+  return out;
+}
+
+} // namespace godwit

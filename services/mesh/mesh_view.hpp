@@ -1,0 +1,105 @@
+#pragma once
+
+#include "messages/error.hpp"
+#include "messages/ids.hpp"
+#include "messages/letter.hpp"
+#include "messages/schemas/status.capnp.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace godwit {
+
+/// What this node knows of the others: who is up, what each says of itself, which roles of it are to be used,
+/// and when to ask again. Plain: knows no actors and no sockets, and time as an argument.
+class mesh_view {
+ public:
+  using moment = std::chrono::milliseconds; ///< since any fixed time
+
+  struct pace {
+    moment again{500};
+    moment refresh{30'000};
+    moment hint{50}; ///< between two questions at least, however often a node says that it has changed
+  };
+
+  /// A question to a node: what it serves. Answers to questions of an earlier conversation are of no use.
+  struct ask {
+    node_name node;
+    std::uint64_t conversation = 0;
+  };
+
+  /// What of a node is to be used from now on, or no more.
+  struct change {
+    node_name node;
+    std::string name; ///< as its actor is published: tokenizer, router, directory
+    bool there = false;
+    bool draining = false;
+
+    bool operator==(const change&) const = default;
+  };
+  using changes = std::vector<change>;
+
+  struct node {
+    bool up = false;
+    std::string why;            ///< not up, or not used
+    bool answered = false;      ///< `status` is of this conversation
+    bool worker = false;        ///< computes for others
+    std::uint32_t capacity = 0; ///< of the worker
+  };
+
+  /// @param models that this node serves, with their fingerprints; empty: it takes any
+  mesh_view(std::map<std::string, std::string> models, pace times)
+    : models_(std::move(models)), pace_(times) {}
+
+  void known(const node_name& name);
+  changes forgotten(const node_name& name);
+  void came(const node_name& name, moment now);
+  changes went(const node_name& name, const std::string& why);
+
+  /// The questions to put now; each ends with answered() or failed().
+  std::vector<ask> due(moment now);
+  /// When due() has something next; moment::max(): not before something else happens.
+  moment next() const;
+
+  changes answered(const ask& which, schema::NodeStatus::Reader status, moment now);
+  /// What is used stays in use: whether a node is there is the link's to say.
+  void failed(const ask& which, const error& why, moment now);
+  /// A node says that something of it has changed.
+  void hinted(const node_name& name, moment now);
+  /// Something of a node is missing that it said it has.
+  void again(const node_name& name, moment now);
+
+  /// What is in use of all nodes under one name.
+  changes in_use(const std::string& name) const;
+  std::map<node_name, node> nodes() const;
+  bool is_up(const node_name& name) const;
+  /// @returns whether answers to this question still count
+  bool current(const ask& which) const;
+
+ private:
+  struct entry {
+    node shown;
+    std::uint64_t conversation = 0;
+    bool asking = false;
+    bool hinted = false;
+    moment asked{0};
+    moment next = moment::max();
+    std::map<std::string, bool> uses; ///< names, and whether they drain
+  };
+
+  changes use(const node_name& name, entry& of, std::map<std::string, bool> now);
+
+  const std::map<std::string, std::string> models_;
+  const pace pace_;
+  std::map<node_name, entry> all_;
+};
+
+/// What a node's status says that others may use of it, and whether it drains: tokenizer, router, directory,
+/// worker. A node that is starting counts with those of its parts that are ready, so that two nodes which
+/// need each other do not wait for each other.
+std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status);
+
+} // namespace godwit

@@ -1,0 +1,301 @@
+#include "services/mesh/static_registry.hpp"
+
+#include "services/link/hello.hpp"
+#include "services/link/zmq_transport.hpp"
+#include "services/mesh/host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <toml++/toml.h>
+
+namespace godwit {
+
+namespace {
+
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 20;
+constexpr std::size_t most_nodes = 4096;
+constexpr std::array<std::string_view, 8> fields{
+  "name", "host", "bind", "port", "letters_port", "bulk_port", "events_port", "key"};
+
+/// An entry of the list.
+struct entry {
+  node_record record;
+  std::optional<node_endpoints> listen; ///< nothing: its host is a name, and it says no address
+  std::uint32_t line = 0;
+};
+
+/// Reads one table [[node]]; the first thing that is wrong ends it.
+class entry_reader {
+ public:
+  entry_reader(const static_registry_options& options, const toml::table& table)
+    : options_(options), table_(table) {}
+
+  result<entry> read() {
+    entry out;
+    out.line = line_of(table_);
+    for (const auto& [key, node] : table_)
+      if (std::ranges::find(fields, key.str()) == fields.end())
+        return wrong(line_of(node), "a node has no field \"" + std::string(key.str()) + "\"");
+    if (const auto name = text("name"); !name)
+      return fail(name);
+    else if (!link::valid_node_name(*name))
+      return wrong(line("name"), "a node's name has 1 to 63 letters, digits, dots, hyphens or underscores");
+    else
+      out.record.name = node_name(*name);
+    if (const auto read = addresses(out); !read)
+      return fail(read);
+    if (const auto known = key_of(out.record.name); !known)
+      return fail(known);
+    else
+      out.record.key = *known;
+    return out;
+  }
+
+  static std::uint32_t line_of(const toml::node& node) {
+    return static_cast<std::uint32_t>(node.source().begin.line);
+  }
+
+ private:
+  tl::unexpected<error> wrong(std::uint32_t line, const std::string& what) const {
+    return fail(errc::invalid_argument,
+      "list of nodes " + options_.file.string() + ", line " + std::to_string(line) + ": " + what);
+  }
+
+  bool has(std::string_view field) const { return table_.contains(field); }
+  std::uint32_t line(std::string_view field) const {
+    const auto* const node = table_.get(field);
+    return line_of(node == nullptr ? table_ : *node);
+  }
+
+  result<std::string> text(std::string_view field) const {
+    const auto* const node = table_.get(field);
+    if (node == nullptr)
+      return wrong(line_of(table_), "a node lacks \"" + std::string(field) + "\"");
+    const auto* const value = node->as_string();
+    if (value == nullptr)
+      return wrong(line_of(*node), "\"" + std::string(field) + "\" is not a text");
+    return value->get();
+  }
+
+  result<std::uint16_t> port(std::string_view field, std::int64_t most) const {
+    const auto* const node = table_.get(field);
+    if (node == nullptr)
+      return wrong(line_of(table_), "a node lacks \"" + std::string(field)
+                                      + "\": it has one \"port\" with two more behind it, or three by name");
+    const auto* const value = node->as_integer();
+    if (value == nullptr || value->get() < 1 || value->get() > most)
+      return wrong(
+        line_of(*node), "\"" + std::string(field) + "\" is a number from 1 to " + std::to_string(most));
+    return static_cast<std::uint16_t>(value->get());
+  }
+
+  result<std::array<std::uint16_t, 3>> ports() const {
+    if (has("port")) {
+      for (const auto* each : {"letters_port", "bulk_port", "events_port"})
+        if (has(each))
+          return wrong(line(each), "a node has one \"port\" or three by name, not both");
+      const auto first = port("port", 65'533);
+      if (!first)
+        return fail(first);
+      const auto at = *first;
+      return std::array{at, static_cast<std::uint16_t>(at + 1), static_cast<std::uint16_t>(at + 2)};
+    }
+    std::array<std::uint16_t, 3> out{};
+    std::size_t place = 0;
+    for (const auto* each : {"letters_port", "bulk_port", "events_port"}) {
+      const auto one = port(each, 65'535);
+      if (!one)
+        return fail(one);
+      out[place++] = *one;
+    }
+    return out;
+  }
+
+  result<void> addresses(entry& out) const {
+    const auto host = text("host");
+    if (!host)
+      return fail(host);
+    const bool address = is_ipv4(*host) || is_ipv6(*host);
+    if (!address && !is_host_name(*host))
+      return wrong(line("host"), "\"" + *host + "\" is neither an address nor a host's name");
+    const auto at = ports();
+    if (!at)
+      return fail(at);
+    const auto all = [&](const std::string& of) {
+      return node_endpoints{
+        tcp_endpoint(of, (*at)[0]), tcp_endpoint(of, (*at)[1]), tcp_endpoint(of, (*at)[2])};
+    };
+    out.record.endpoints = all(*host);
+    if (options_.plain && !link::is_loopback(out.record.endpoints.letters))
+      return wrong(
+        line("host"), "sockets without keys are for loopback only: 127.0.0.1 or ::1, not \"" + *host + "\"");
+    if (!has("bind")) {
+      if (address)
+        out.listen = out.record.endpoints;
+      return {};
+    }
+    const auto bind = text("bind");
+    if (!bind)
+      return fail(bind);
+    if (!is_ipv4(*bind) && !is_ipv6(*bind))
+      return wrong(line("bind"), "\"" + *bind + "\" is not an address");
+    out.listen = all(*bind);
+    if (options_.plain && !link::is_loopback(out.listen->letters))
+      return wrong(line("bind"), "sockets without keys are for loopback only");
+    return {};
+  }
+
+  result<std::optional<link::public_key>> key_of(const node_name& name) const {
+    if (options_.plain) {
+      if (has("key"))
+        return wrong(line("key"), "this mesh has no keys: take it out, or have keys on all nodes");
+      return std::nullopt;
+    }
+    const auto said = text("key");
+    if (!said)
+      return fail(said);
+    if (said->starts_with("godwit-public-1 ")) {
+      const auto known = link::from_line(*said);
+      if (!known)
+        return wrong(line("key"), known.error().message);
+      if (known->node != name)
+        return wrong(line("key"), "the key is that of the node " + known->node.value);
+      return known->key;
+    }
+    const auto all = link::load_known_keys(options_.file.parent_path() / *said);
+    if (!all)
+      return wrong(line("key"), all.error().message);
+    for (const auto& each : *all)
+      if (each.node == name)
+        return each.key;
+    return wrong(line("key"), "\"" + *said + "\" has no key of the node " + name.value);
+  }
+
+  const static_registry_options& options_;
+  const toml::table& table_;
+};
+
+class listed_nodes final : public registry {
+ public:
+  listed_nodes(static_registry_options options, std::vector<entry> all)
+    : options_(std::move(options)), all_(std::move(all)) {}
+
+  std::optional<node_endpoints> listen() const override {
+    const auto* const own = find(options_.self);
+    return own == nullptr ? std::nullopt : own->listen;
+  }
+
+  result<void> announce(const node_record& self) override {
+    const auto* const own = find(self.name);
+    if (own != nullptr && own->record.key != self.key)
+      return fail(errc::conflict, "list of nodes " + options_.file.string() + ", line "
+                                    + std::to_string(own->line) + ": the node " + self.name.value
+                                    + " has another key; peers would refuse this one");
+    return {};
+  }
+
+  void watch(std::function<void(const registry_change&)> watcher) override {
+    for (const auto& each : all_)
+      if (each.record.name != options_.self)
+        watcher({each.record, true});
+  }
+
+  void stop() override {}
+
+ private:
+  const entry* find(const node_name& name) const {
+    const auto found =
+      std::ranges::find_if(all_, [&](const entry& each) { return each.record.name == name; });
+    return found == all_.end() ? nullptr : &*found;
+  }
+
+  static_registry_options options_;
+  std::vector<entry> all_;
+};
+
+result<std::string> read_whole(const std::filesystem::path& file) {
+  std::error_code code;
+  const auto size = std::filesystem::file_size(file, code);
+  if (code)
+    return fail(code == std::errc::no_such_file_or_directory ? errc::not_found : errc::io,
+      "cannot read the list of nodes " + file.string() + ": " + code.message());
+  if (size > most_bytes)
+    return fail(errc::invalid_argument, "the list of nodes " + file.string() + " is over 1 MiB long");
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream content;
+  if (!in || (size > 0 && !(content << in.rdbuf())))
+    return fail(errc::io, "cannot read the list of nodes " + file.string());
+  return content.str();
+}
+
+/// Names, endpoints and keys that two entries share.
+std::optional<std::string> shared(const std::vector<entry>& before, const entry& one) {
+  const auto& all = one.record.endpoints;
+  if (all.letters == all.bulk || all.letters == all.events || all.bulk == all.events)
+    return "the node " + one.record.name.value + " has one port for two sockets";
+  for (const auto& other : before) {
+    if (other.record.name == one.record.name)
+      return "there are two nodes " + one.record.name.value;
+    if (one.record.key && other.record.key == one.record.key)
+      return "the nodes " + other.record.name.value + " and " + one.record.name.value + " have one key";
+    const auto& theirs = other.record.endpoints;
+    for (const auto& mine : {all.letters, all.bulk, all.events})
+      if (mine == theirs.letters || mine == theirs.bulk || mine == theirs.events)
+        return "the nodes " + other.record.name.value + " and " + one.record.name.value + " both have "
+               + mine;
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+result<std::shared_ptr<registry>> static_registry::load(const static_registry_options& options) {
+  const auto place = [&](std::uint32_t line) {
+    return "list of nodes " + options.file.string() + ", line " + std::to_string(line) + ": ";
+  };
+  const auto content = read_whole(options.file);
+  if (!content)
+    return fail(content);
+  try {
+    const auto table = toml::parse(*content);
+    std::vector<entry> all;
+    for (const auto& [key, node] : table) {
+      const auto line = entry_reader::line_of(node);
+      const auto* const list = key.str() == "node" ? node.as_array() : nullptr;
+      if (list == nullptr)
+        return fail(errc::invalid_argument,
+          place(line) + "\"" + std::string(key.str()) + "\" is none of the tables [[node]]");
+      if (list->size() > most_nodes)
+        return fail(errc::invalid_argument, place(line) + "there are more than 4096 nodes");
+      for (const auto& each : *list) {
+        const auto* const fields_of = each.as_table();
+        if (fields_of == nullptr)
+          return fail(errc::invalid_argument, place(entry_reader::line_of(each)) + "a node is a table");
+        auto one = entry_reader(options, *fields_of).read();
+        if (!one)
+          return fail(one);
+        if (const auto trouble = shared(all, *one))
+          return fail(errc::invalid_argument, place(one->line) + *trouble);
+        if (one->record.name == options.self && !one->listen)
+          return fail(errc::invalid_argument,
+            place(one->line)
+              + "this node's host is a name, which cannot be listened on: say bind = an address");
+        all.push_back(std::move(*one));
+      }
+    }
+    return std::make_shared<listed_nodes>(options, std::move(all));
+  } catch (const toml::parse_error& failure) {
+    return fail(errc::invalid_argument,
+      place(static_cast<std::uint32_t>(failure.source().begin.line)) + std::string(failure.description()));
+  }
+}
+
+} // namespace godwit
