@@ -1,0 +1,249 @@
+#include "services/mesh/group_registry.hpp"
+
+#include "services/link/hello.hpp"
+#include "services/mesh/group_file.hpp"
+#include "services/mesh/host.hpp"
+
+#include <charconv>
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 20;
+
+struct instance_ports {
+  std::uint16_t letters = 0;
+  std::uint16_t bulk = 0;
+  std::uint16_t events = 0;
+};
+
+/// Nothing: it is no node.
+std::optional<instance_ports> ports_of(const group_file::instance& of) {
+  const auto port = [&](const char* name) {
+    const auto found = of.ports.find(name);
+    return found == of.ports.end() ? std::uint16_t{0} : found->second;
+  };
+  if (const auto first = port("mesh"); first != 0 && first <= 65'533)
+    return instance_ports{
+      first, static_cast<std::uint16_t>(first + 1), static_cast<std::uint16_t>(first + 2)};
+  const instance_ports all{port("mesh_letters"), port("mesh_bulk"), port("mesh_events")};
+  if (all.letters == 0 || all.bulk == 0 || all.events == 0)
+    return std::nullopt;
+  return all;
+}
+
+node_endpoints endpoints_at(const std::string& host, const instance_ports& ports) {
+  return {
+    tcp_endpoint(host, ports.letters), tcp_endpoint(host, ports.bulk), tcp_endpoint(host, ports.events)};
+}
+
+std::string name_of(const group_file::instance& of) {
+  return of.address.substr(0, of.address.find('.'));
+}
+
+tl::unexpected<error> in_file(const group_registry_options& options, const error& why) {
+  return fail(why.code, "role group file " + options.file.string() + ": " + why.message);
+}
+
+result<group_file> read(const group_registry_options& options) {
+  std::error_code code;
+  const auto size = std::filesystem::file_size(options.file, code);
+  if (code)
+    return in_file(options,
+      {code == std::errc::no_such_file_or_directory ? errc::not_found : errc::io, code.message(), {}, {}});
+  if (size > most_bytes)
+    return in_file(options, {errc::corrupt, "it is over 1 MiB long", {}, {}});
+  std::ifstream in(options.file, std::ios::binary);
+  std::ostringstream content;
+  if (!in || (size > 0 && !(content << in.rdbuf())))
+    return in_file(options, {errc::io, "it cannot be read", {}, {}});
+  auto out = parse_group_file(content.str());
+  if (!out)
+    return in_file(options, out.error());
+  return out;
+}
+
+/// The instance that this process is.
+result<group_file::instance> own_instance(const group_registry_options& options, const group_file& file) {
+  const auto role = options.environment("RBG_ROLE_NAME");
+  const auto index = options.environment("RBG_ROLE_INDEX");
+  if (!role || !index)
+    return fail(errc::invalid_argument,
+      "a node of a role group needs RBG_ROLE_NAME and RBG_ROLE_INDEX, which the group's controller sets");
+  std::size_t number = 0;
+  const auto* const end = index->data() + index->size();
+  if (const auto [stop, code] = std::from_chars(index->data(), end, number);
+      code != std::errc{} || stop != end)
+    return fail(errc::invalid_argument, "RBG_ROLE_INDEX is not a number: " + *index);
+  const auto found = file.roles.find(*role);
+  if (found == file.roles.end() || number >= found->second.size())
+    return fail(errc::invalid_argument,
+      "role group file " + options.file.string() + " has no instance " + *index + " of the role " + *role);
+  return found->second[number];
+}
+
+class group_nodes final : public registry {
+ public:
+  group_nodes(group_registry_options options, node_name self, node_endpoints listen)
+    : options_(std::move(options)), self_(std::move(self)), listen_(std::move(listen)) {}
+  ~group_nodes() override { stop(); }
+
+  std::optional<node_endpoints> listen() const override { return listen_; }
+
+  result<void> announce(const node_record& self) override {
+    if (self.name != self_)
+      return fail(errc::invalid_argument,
+        "the role group calls this node " + self_.value + ", and it calls itself " + self.name.value);
+    const auto listed = key_of(self_);
+    if (!listed)
+      return fail(listed);
+    if (self.key != *listed)
+      return fail(errc::conflict,
+        "the node " + self_.value + " has another key than its peers know: " + key_file(self_).string());
+    return {};
+  }
+
+  void watch(std::function<void(const registry_change&)> watcher) override {
+    watcher_ = std::move(watcher);
+    look();
+    thread_ = std::thread([this] {
+      std::unique_lock lock(mutex_);
+      while (!wake_.wait_for(lock, options_.poll, [this] { return stopped_; })) {
+        lock.unlock();
+        look();
+        lock.lock();
+      }
+    });
+  }
+
+  void stop() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable())
+      thread_.join();
+  }
+
+ private:
+  std::filesystem::path key_file(const node_name& node) const {
+    return link::public_file(options_.keys, node);
+  }
+
+  result<link::public_key> key_of(const node_name& node) const {
+    const auto all = link::load_known_keys(key_file(node));
+    if (!all)
+      return fail(all);
+    for (const auto& each : *all)
+      if (each.node == node)
+        return each.key;
+    return fail(errc::not_found, key_file(node).string() + " has no key of the node " + node.value);
+  }
+
+  /// Tells what has changed in the file since the last time. What is wrong is said once.
+  void look() {
+    const auto file = read(options_);
+    if (!file)
+      return complain(options_.file.string(), file.error()); // the nodes that were known stay
+    complaints_.erase(options_.file.string());
+    std::map<node_name, node_record> now;
+    for (const auto& [role, instances] : file->roles)
+      for (const auto& each : instances)
+        if (auto record = record_of(role, each))
+          now.insert_or_assign(record->name, std::move(*record));
+    for (const auto& [name, record] : known_)
+      if (!now.contains(name))
+        watcher_({record, false});
+    for (const auto& [name, record] : now)
+      if (const auto before = known_.find(name); before == known_.end() || before->second != record)
+        watcher_({record, true});
+    known_ = std::move(now);
+  }
+
+  /// Nothing: it is this node, no node, or cannot be reached yet.
+  std::optional<node_record> record_of(const std::string& role, const group_file::instance& of) {
+    const auto ports = ports_of(of);
+    const node_name name(name_of(of));
+    if (!ports || name == self_)
+      return std::nullopt;
+    if (!link::valid_node_name(name.value) || !is_host_name(of.address)) {
+      complain(of.address, {errc::corrupt, "\"" + of.address + "\" is not the address of a node", {}, {}});
+      return std::nullopt;
+    }
+    const auto key = key_of(name);
+    if (!key) {
+      complain(of.address, key.error());
+      return std::nullopt;
+    }
+    complaints_.erase(of.address);
+    node_record out;
+    out.name = name;
+    out.endpoints = endpoints_at(of.address, *ports);
+    out.key = *key;
+    out.roles = {role};
+    return out;
+  }
+
+  void complain(const std::string& about, const error& why) {
+    auto& last = complaints_[about];
+    if (last != why.message)
+      options_.report(why);
+    last = why.message;
+  }
+
+  const group_registry_options options_;
+  const node_name self_;
+  const node_endpoints listen_;
+  std::function<void(const registry_change&)> watcher_;
+  std::map<node_name, node_record> known_;
+  std::map<std::string, std::string> complaints_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+} // namespace
+
+result<node_name> group_registry::own_name(const group_registry_options& options) {
+  const auto file = read(options);
+  if (!file)
+    return fail(file);
+  const auto own = own_instance(options, *file);
+  if (!own)
+    return fail(own);
+  const node_name name(name_of(*own));
+  if (!link::valid_node_name(name.value))
+    return fail(errc::corrupt, "the role group's address of this node gives it no name: " + own->address);
+  return name;
+}
+
+result<std::shared_ptr<registry>> group_registry::open(group_registry_options options) {
+  auto self = own_name(options);
+  if (!self)
+    return fail(self);
+  const auto file = read(options);
+  const auto own = file ? own_instance(options, *file) : result<group_file::instance>(fail(file));
+  if (!own)
+    return fail(own);
+  const auto ports = ports_of(*own);
+  if (!ports)
+    return fail(errc::invalid_argument, "the role group's service of this node has no port named mesh, nor "
+                                        "mesh-letters, mesh-bulk and mesh-events");
+  if (!is_ipv4(options.bind) && !is_ipv6(options.bind))
+    return fail(errc::invalid_argument, "\"" + options.bind + "\" is not an address to listen on");
+  auto listen = endpoints_at(options.bind, *ports);
+  return std::make_shared<group_nodes>(std::move(options), std::move(*self), std::move(listen));
+}
+
+} // namespace godwit

@@ -1,0 +1,20 @@
+#include "services/mesh/host.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace godwit;
+
+TEST_CASE("hosts are addresses or names") {
+  CHECK(is_ipv4("127.0.0.1"));
+  CHECK_FALSE(is_ipv4("127.1"));
+  CHECK(is_ipv6("::1"));
+  CHECK_FALSE(is_ipv6("[::1]"));
+  for (const auto* each : {"a", "godwit-0.godwit.svc.cluster.local", "7.example", "x_1"})
+    CHECK(is_host_name(each));
+  for (const auto* each : {"", ".", "a.", ".a", "a..b", "-a", "a-", "1.2.3", "a b", "a/b", "a:1", "*"})
+    CHECK_FALSE(is_host_name(each));
+  CHECK_FALSE(is_host_name(std::string(64, 'a')));
+  CHECK(is_host_name(std::string(63, 'a')));
+  CHECK(tcp_endpoint("10.0.0.7", 1) == "tcp://10.0.0.7:1");
+  CHECK(tcp_endpoint("fd00::1", 65535) == "tcp://[fd00::1]:65535");
+}
