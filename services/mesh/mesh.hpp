@@ -80,6 +80,13 @@ class mesh {
         return caf::actor_cast<caf::strong_actor_ptr>(from->remote<Interface>(node.value, name));
       }));
   }
+  /// What one certain node offers under a name, whether it is there or not. The handle is dead when that node
+  /// is lost; ask for another then.
+  template <class Interface>
+  Interface at(const node_name& node, const std::string& name) {
+    return exchange()->remote<Interface>(node.value, name);
+  }
+
   /// Who stands behind such a handle; null before role() was called for it.
   virtual std::shared_ptr<role_targets> targets(const std::string& name) const = 0;
 
