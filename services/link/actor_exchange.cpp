@@ -1,7 +1,9 @@
 #include "services/link/actor_exchange.hpp"
 
 #include "messages/actor_error.hpp"
+#include "services/link/asked_requests.hpp"
 #include "services/link/remote_actor.hpp"
+#include "services/link/remote_handles.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
@@ -12,7 +14,6 @@
 #include <mutex>
 #include <set>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 namespace godwit::link {
@@ -61,19 +62,17 @@ class exchange final : public actor_exchange,
 
   void close() override {
     closed_ = true;
-    std::vector<caf::strong_actor_ptr> dead;
+    const auto dead = remotes_.lose_all();
     decltype(published_) published;
     decltype(exports_) exports;
     {
       const std::lock_guard lock(mutex_);
-      dead = all_remotes([](const std::string&) { return true; });
       published.swap(published_);
       exports.swap(exports_);
       export_ids_.clear();
-      asked_.clear();
-      asked_by_token_.clear();
       watcher_ = nullptr;
     }
+    asked_.clear();
     kill(dead);
     // What was held is let go here, without the lock: ends of actors come back to this class.
   }
@@ -125,24 +124,11 @@ class exchange final : public actor_exchange,
       ++malformed_;
       return link->fail(token, content.error());
     }
-    std::uint64_t number = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      number = ++last_request_;
-      asked_.emplace(number, asked{token, signature});
-      asked_by_token_.emplace(key_of(token), number);
-    }
+    const auto number = asked_.add({token, signature});
     to.actor->enqueue(port_, caf::make_message_id(number), std::move(*content), nullptr);
   }
 
-  void on_cancel(const reply_token& token, end_cause) override {
-    const std::lock_guard lock(mutex_);
-    const auto found = asked_by_token_.find(key_of(token));
-    if (found == asked_by_token_.end())
-      return;
-    asked_.erase(found->second);
-    asked_by_token_.erase(found);
-  }
+  void on_cancel(const reply_token& token, end_cause) override { asked_.forget(token); }
 
   void on_reference(const incoming& mail) override {
     const auto id = mail.header.source;
@@ -159,20 +145,11 @@ class exchange final : public actor_exchange,
         gone = take_export(found);
       return;
     }
-    std::vector<caf::strong_actor_ptr> dead;
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto it = by_id_.lower_bound({node, id, nullptr});
-           it != by_id_.end() && std::get<0>(it->first) == node && std::get<1>(it->first) == id; ++it)
-        if (auto alive = it->second.lock())
-          dead.push_back(std::move(alive));
-    }
-    kill(dead);
+    kill(remotes_.find(node, id));
   }
 
   void on_peer(const peer_change& change) override {
     const std::string node(change.node);
-    std::vector<caf::strong_actor_ptr> dead;
     std::vector<given> gone;
     std::function<void(const peer_change&)> watcher;
     bool news = change.up;
@@ -183,7 +160,6 @@ class exchange final : public actor_exchange,
         up_.insert(node);
       } else if (up_.erase(node) != 0) {
         news = true;
-        dead = all_remotes([&node](const std::string& of) { return of == node; });
         for (auto it = exports_.begin(); it != exports_.end();) {
           const auto next = std::next(it);
           if (it->second.node == node)
@@ -192,7 +168,8 @@ class exchange final : public actor_exchange,
         }
       }
     }
-    kill(dead);
+    if (news && !change.up)
+      kill(remotes_.lose(node));
     if (news && watcher)
       watcher(change);
   }
@@ -279,25 +256,16 @@ class exchange final : public actor_exchange,
 
   result<caf::strong_actor_ptr> take(
     const std::string& node, const actor_reference& named, const interface_codec& as) {
+    if (!named.yours)
+      return remotes_.numbered(node, named.id, as, [&] { return make_remote({node, {}, named.id}, as); });
     const std::lock_guard lock(mutex_);
-    if (named.yours) {
-      const auto* found = local(named.id, named.name, node);
-      if (found == nullptr)
-        return fail(errc::peer_lost, "the actor that a message names has ended");
-      // It came from here with this interface, or it was published with one that has all of it.
-      if (found->codec != &as && !covers(*found->codec, as))
-        return fail(errc::corrupt, "an actor does not have the interface that a message says");
-      return found->actor;
-    }
-    auto& known = by_id_[{node, named.id, &as}];
-    auto alive = known.lock();
-    if (!alive) {
-      alive = make_remote({node, {}, named.id}, as);
-      known = caf::actor_cast<caf::weak_actor_ptr>(alive);
-    }
-    ++static_cast<remote_actor*>(alive->get())->references;
-    tidy();
-    return alive;
+    const auto* found = local(named.id, named.name, node);
+    if (found == nullptr)
+      return fail(errc::peer_lost, "the actor that a message names has ended");
+    // It came from here with this interface, or it was published with one that has all of it.
+    if (found->codec != &as && !covers(*found->codec, as))
+      return fail(errc::corrupt, "an actor does not have the interface that a message says");
+    return found->actor;
   }
 
  private:
@@ -311,14 +279,7 @@ class exchange final : public actor_exchange,
     target what;
     std::uint64_t count = 0;
   };
-  struct asked {
-    reply_token token;
-    const signature_codec* signature;
-  };
-  using token_key = std::tuple<std::string, std::uint64_t, std::uint64_t>;
   using export_map = std::map<std::uint64_t, given>;
-
-  static token_key key_of(const reply_token& token) { return {token.node, token.session, token.correlation}; }
 
   static bool covers(const interface_codec& all, const interface_codec& part) {
     for (const auto& each : part.signatures)
@@ -337,14 +298,7 @@ class exchange final : public actor_exchange,
 
   caf::strong_actor_ptr remote_as(
     const std::string& node, const std::string& name, const interface_codec& codec) override {
-    const std::lock_guard lock(mutex_);
-    auto& known = by_name_[{node, name, &codec}];
-    auto alive = known.lock();
-    if (!alive) {
-      alive = make_remote({node, name, 0}, codec);
-      known = caf::actor_cast<caf::weak_actor_ptr>(alive);
-    }
-    return alive;
+    return remotes_.named(node, name, codec, [&] { return make_remote({node, name, 0}, codec); });
   }
 
   caf::strong_actor_ptr make_remote(actor_address where, const interface_codec& codec) {
@@ -385,19 +339,11 @@ class exchange final : public actor_exchange,
 
   /// A local actor has answered a request of another node.
   void answered(std::uint64_t number, const caf::type_erased_tuple& content) {
-    asked request;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = asked_.find(number);
-      if (found == asked_.end())
-        return; // nobody waits any more
-      request = std::move(found->second);
-      asked_.erase(found);
-      asked_by_token_.erase(key_of(request.token));
-    }
+    const auto waiting = asked_.take(number);
     const auto link = link_.lock();
-    if (!link)
-      return;
+    if (!waiting || !link)
+      return; // nobody waits any more
+    const auto& request = *waiting;
     if (content.match_elements<caf::error>())
       return link->fail(request.token, from_caf_error(content.get_as<caf::error>(0)));
     const auto& codec = request.signature->out;
@@ -442,39 +388,10 @@ class exchange final : public actor_exchange,
     return gone;
   }
 
-  /// Handles that still live, of nodes that `which` names. With the lock; they are known no more.
-  template <class Which>
-  std::vector<caf::strong_actor_ptr> all_remotes(Which which) {
-    std::vector<caf::strong_actor_ptr> alive;
-    const auto collect = [&](auto& table) {
-      for (auto it = table.begin(); it != table.end();) {
-        if (!which(std::get<0>(it->first))) {
-          ++it;
-          continue;
-        }
-        if (auto one = it->second.lock())
-          alive.push_back(std::move(one));
-        it = table.erase(it);
-      }
-    };
-    collect(by_name_);
-    collect(by_id_);
-    return alive;
-  }
-
   static void kill(const std::vector<caf::strong_actor_ptr>& dead) {
     for (const auto& each : dead)
       static_cast<remote_actor*>(each->get())
         ->kill_proxy(nullptr, caf::make_error(caf::exit_reason::remote_link_unreachable));
-  }
-
-  /// Forgets handles that nobody holds, now and then. With the lock.
-  void tidy() {
-    if (by_id_.size() < tidy_at_)
-      return;
-    for (auto it = by_id_.begin(); it != by_id_.end();)
-      it = it->second.lock() ? std::next(it) : by_id_.erase(it);
-    tidy_at_ = 2 * by_id_.size() + 64;
   }
 
   caf::actor_system& system_;
@@ -483,20 +400,16 @@ class exchange final : public actor_exchange,
   caf::strong_actor_ptr port_;
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> malformed_{0};
+  asked_requests asked_;
+  remote_handles remotes_;
 
   mutable std::mutex mutex_;
   std::map<std::string, target, std::less<>> published_;
   export_map exports_;
   std::map<std::tuple<std::string, caf::actor_id, const interface_codec*>, std::uint64_t> export_ids_;
-  std::map<std::tuple<std::string, std::string, const interface_codec*>, caf::weak_actor_ptr> by_name_;
-  std::map<std::tuple<std::string, std::uint64_t, const interface_codec*>, caf::weak_actor_ptr> by_id_;
-  std::unordered_map<std::uint64_t, asked> asked_;
-  std::map<token_key, std::uint64_t> asked_by_token_;
   std::set<std::string> up_;
   std::function<void(const peer_change&)> watcher_;
   std::uint64_t last_export_ = 0;
-  std::uint64_t last_request_ = 0;
-  std::size_t tidy_at_ = 64;
 };
 
 result<actor_reference> node_references::give(const caf::strong_actor_ptr& actor, const interface_codec& as) {

@@ -1,6 +1,7 @@
 #include "services/link/mesh_link.hpp"
 
 #include "messages/check.hpp"
+#include "services/link/packing.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -15,33 +16,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Longer letters would make others wait.
-constexpr std::size_t longest_letter = std::size_t{1} << 20;
 /// How old a snapshot of the peers may be; not more than an idle thread sleeps.
 constexpr moment snapshot_age{500'000};
 /// Rounds of a busy thread between two looks at everything.
 constexpr unsigned busy_rounds = 16;
-
-lane lane_of(const message& what) {
-  return what.attachments.empty() && what.words.size() <= longest_letter ? lane::letters : lane::bulk;
-}
-
-parcel pack(frame_header header, const message& what) {
-  header.type = what.type;
-  header.source = what.source;
-  header.extras = what.extras;
-  header.trace = what.trace;
-  header.attachments = static_cast<std::uint16_t>(what.attachments.size());
-  return {encode(header, what.words), what.attachments};
-}
-
-frame_header to(frame_kind kind, const actor_address& whom) {
-  frame_header header;
-  header.kind = kind;
-  header.name = whom.name;
-  header.target = whom.id;
-  return header;
-}
 
 class threaded_link final : public mesh_link, private message_sink {
  public:
@@ -136,7 +114,7 @@ class threaded_link final : public mesh_link, private message_sink {
   }
 
   void fail(const reply_token& token, const error& why) override {
-    answer(token, lane::letters, failure(frame_kind::failure, token, why));
+    answer(token, lane::letters, failure_parcel(frame_kind::failure, token, why));
   }
 
   void refer(const std::string& node, frame_kind kind, std::uint64_t actor, std::uint64_t count,
@@ -191,7 +169,7 @@ class threaded_link final : public mesh_link, private message_sink {
     if (!credit.open.exchange(false))
       return;
     if (why) {
-      stream_frame(token, lane::letters, failure(frame_kind::stream_end, token, *why), true);
+      stream_frame(token, lane::letters, failure_parcel(frame_kind::stream_end, token, *why), true);
       return;
     }
     frame_header header;
@@ -249,16 +227,6 @@ class threaded_link final : public mesh_link, private message_sink {
   }
 
   moment now() const { return std::chrono::duration_cast<moment>(std::chrono::steady_clock::now() - begin_); }
-
-  static parcel failure(frame_kind kind, const reply_token& token, const error& why) {
-    frame_header header;
-    header.kind = kind;
-    header.correlation = token.correlation;
-    header.code = static_cast<std::uint8_t>(why.code);
-    header.cause = cause_of(why.code);
-    const auto body = to_letter(why);
-    return {encode(header, body.bytes()), {}};
-  }
 
   tl::unexpected<error> refusal() {
     const std::lock_guard lock(mutex_);

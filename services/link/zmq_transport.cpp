@@ -1,13 +1,13 @@
-// ZeroMQ stays in this file and in the keys'.
+// ZeroMQ stays in this file, in zmq_frames.hpp and zmq_setup.*, and in the keys'.
 #include "services/link/zmq_transport.hpp"
 
 #include "messages/check.hpp"
+#include "services/link/waker.hpp"
 #include "services/link/zap.hpp"
+#include "services/link/zmq_frames.hpp"
+#include "services/link/zmq_setup.hpp"
 
 #include <zmq.hpp>
-
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,82 +21,10 @@ namespace godwit::link {
 
 namespace {
 
-constexpr auto zap_domain = "godwit";
-constexpr std::size_t copied_up_to = 1024; ///< smaller frames are copied: cheaper than counting references
+using namespace detail;
+
 constexpr int letters_portion = 256;
 constexpr int bulk_portion = 8;
-
-/// What keeps a frame's bytes alive. ZeroMQ's thread lets it go; ZeroMQ orders that behind the making, and
-/// the flag says so in words that ThreadSanitizer understands, which does not see into the library.
-template <class Owner>
-struct kept_owner {
-  Owner owner;
-  std::atomic<bool> made{false};
-};
-
-/// A frame of ZeroMQ's from bytes that are kept alive by `owner` until they have been sent.
-template <class Owner>
-zmq::message_t lend(std::span<const std::byte> bytes, Owner owner) {
-  auto* const kept = new kept_owner<Owner>{std::move(owner)};
-  kept->made.store(true, std::memory_order_release);
-  const auto let_go = [](void*, void* hint) {
-    auto* const held = static_cast<kept_owner<Owner>*>(hint);
-    (void)held->made.load(std::memory_order_acquire);
-    delete held;
-  };
-  return zmq::message_t(const_cast<std::byte*>(bytes.data()), bytes.size(), let_go, kept);
-}
-
-zmq::message_t copy(std::span<const std::byte> bytes) {
-  return zmq::message_t(bytes.data(), bytes.size());
-}
-
-zmq::message_t head_frame(std::vector<std::byte> head) {
-  if (head.size() <= copied_up_to)
-    return copy(head);
-  // Moving a vector leaves its bytes where they are.
-  const std::span<const std::byte> bytes = head;
-  return lend(bytes, std::move(head));
-}
-
-zmq::message_t attached_frame(attachment what) {
-  const std::span<const std::byte> bytes = *what;
-  return bytes.size() <= copied_up_to ? copy(bytes) : lend(bytes, std::move(what));
-}
-
-std::string_view text(const zmq::message_t& message) {
-  return {static_cast<const char*>(message.data()), message.size()};
-}
-
-std::string_view key_text(const std::array<std::byte, 32>& key) {
-  return {reinterpret_cast<const char*>(key.data()), key.size()};
-}
-
-/// Endpoints with an address in brackets; others are bound and reported as IPv4.
-int wants_ipv6(std::string_view endpoint) {
-  return endpoint.find('[') != std::string_view::npos ? 1 : 0;
-}
-
-/// A descriptor that ends a poll.
-class waker {
- public:
-  waker() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { GODWIT_CHECK(descriptor_ >= 0); }
-  ~waker() { ::close(descriptor_); }
-  waker(const waker&) = delete;
-  waker& operator=(const waker&) = delete;
-  int descriptor() const { return descriptor_; }
-  void wake() const {
-    const std::uint64_t one = 1;
-    (void)!::write(descriptor_, &one, sizeof one);
-  }
-  void settle() const {
-    std::uint64_t count = 0;
-    (void)!::read(descriptor_, &count, sizeof count);
-  }
-
- private:
-  int descriptor_;
-};
 
 struct channel {
   lane which;
@@ -116,9 +44,9 @@ class sockets final : public zmq_transport {
   }
 
   void bind() {
-    letters_ = server(zmq::socket_type::router, options_.letter_messages, options_.letter_bytes, 1);
-    bulk_ = server(zmq::socket_type::router, options_.bulk_messages, options_.bulk_bytes, 2);
-    events_ = server(zmq::socket_type::pub, options_.event_messages, options_.letter_bytes, 1);
+    letters_ = server_socket(context_, options_, lane::letters);
+    bulk_ = server_socket(context_, options_, lane::bulk);
+    events_ = server_socket(context_, options_, lane::events);
     bound_.letters = listen(letters_, options_.letters, 0);
     bound_.bulk = listen(bulk_, options_.bulk, 1);
     bound_.events = listen(events_, options_.events, 2);
@@ -136,35 +64,14 @@ class sockets final : public zmq_transport {
   // --- out ---
 
   channel_id dial(lane which, const peer_record& whom) override {
-    const auto type = which == lane::events ? zmq::socket_type::sub : zmq::socket_type::dealer;
     const auto& endpoint = which == lane::letters ? whom.letters
                            : which == lane::bulk  ? whom.bulk
                                                   : whom.events;
     const auto id = ++last_channel_;
+    if (options_.keys ? !whom.key : !is_loopback(endpoint))
+      return id;
     try {
-      zmq::socket_t socket(context_, type);
-      socket.set(zmq::sockopt::linger, 0);
-      socket.set(zmq::sockopt::ipv6, wants_ipv6(endpoint));
-      // Only to connections that are there; none is made again behind our back: whoever dials decides.
-      socket.set(zmq::sockopt::immediate, 1);
-      socket.set(zmq::sockopt::reconnect_ivl, -1);
-      socket.set(zmq::sockopt::connect_timeout, 3000);
-      socket.set(zmq::sockopt::handshake_ivl, 3000);
-      socket.set(zmq::sockopt::affinity, std::uint64_t{which == lane::bulk ? 2U : 1U});
-      socket.set(
-        zmq::sockopt::sndhwm, which == lane::bulk ? options_.bulk_messages : options_.letter_messages);
-      socket.set(
-        zmq::sockopt::rcvhwm, which == lane::events ? options_.event_messages : options_.letter_messages);
-      socket.set(zmq::sockopt::maxmsgsize, options_.letter_bytes);
-      if (options_.keys) {
-        if (!whom.key)
-          return id;
-        socket.set(zmq::sockopt::curve_serverkey, zmq::buffer(key_text(whom.key->bytes)));
-        socket.set(zmq::sockopt::curve_publickey, zmq::buffer(key_text(options_.keys->open.bytes)));
-        socket.set(zmq::sockopt::curve_secretkey, zmq::buffer(key_text(options_.keys->secret.bytes())));
-      } else if (!is_loopback(endpoint)) {
-        return id;
-      }
+      auto socket = client_socket(context_, options_, which, endpoint, whom.key);
       if (which == lane::events)
         for (const auto& prefix : topics_)
           socket.set(zmq::sockopt::subscribe, prefix);
@@ -300,29 +207,6 @@ class sockets final : public zmq_transport {
   // Of items_: the waker, the two ROUTERs, then all others.
   static constexpr std::size_t first_other = 3;
   static constexpr std::size_t fixed_items = 7;
-
-  zmq::socket_t server(zmq::socket_type type, int messages, std::int64_t bytes, std::uint64_t thread) {
-    zmq::socket_t socket(context_, type);
-    socket.set(zmq::sockopt::linger, 0);
-    socket.set(zmq::sockopt::sndhwm, messages);
-    socket.set(zmq::sockopt::rcvhwm, messages);
-    socket.set(zmq::sockopt::maxmsgsize, bytes);
-    socket.set(zmq::sockopt::handshake_ivl, 3000);
-    socket.set(zmq::sockopt::affinity, thread);
-    // Closes connections whose other end has vanished; beats are the link's own.
-    socket.set(zmq::sockopt::heartbeat_ivl, 10'000);
-    socket.set(zmq::sockopt::heartbeat_timeout, 30'000);
-    // Also for plain sockets: so that they ask here who connects, and refuse what does not speak today's
-    // protocol.
-    socket.set(zmq::sockopt::zap_domain, zap_domain);
-    if (type == zmq::socket_type::router)
-      socket.set(zmq::sockopt::router_mandatory, 1);
-    if (options_.keys) {
-      socket.set(zmq::sockopt::curve_server, 1);
-      socket.set(zmq::sockopt::curve_secretkey, zmq::buffer(key_text(options_.keys->secret.bytes())));
-    }
-    return socket;
-  }
 
   std::string listen(zmq::socket_t& socket, const std::string& endpoint, std::size_t number) {
     const auto watch = "inproc://godwit-monitor-" + std::to_string(number);

@@ -285,6 +285,35 @@ TEST_CASE_METHOD(fixture, "a handle that the other node drops is let go") {
   CHECK(downs == 0);
 }
 
+TEST_CASE_METHOD(
+  fixture, "a handle of an actor that has ended is not passed on: nobody would be told of its end") {
+  std::atomic<int> downs{0};
+  auto there = beta.system->spawn(worker, &downs);
+  beta.exchange->publish("worker", there);
+  const auto remote = alpha.exchange->remote<worker_actor>("beta", "worker");
+  auto here = alpha.system->spawn(sink, std::make_shared<sink_seen>());
+  self->monitor(here);
+  self->send(here, letter<schema::TokenBatch>::make([](schema::TokenBatch::Builder b) { b.setRequest(99); }));
+  self->receive([](const caf::down_msg&) {}, caf::after(10s) >> [] { FAIL("it did not end"); });
+  const auto out = ask<letter<schema::GenerateAccepted>>(remote, letter<schema::GenerateRequest>(), here);
+  REQUIRE_FALSE(out);
+  CHECK(out.error().code == errc::peer_lost);
+  CHECK(alpha.exchange->references() == 0);
+  self->send(there, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "a node that is closing says that it drains, not that its actors are unknown") {
+  auto there = spawn_words(*beta.system);
+  beta.exchange->publish("tokenizer", there);
+  const auto remote = alpha.exchange->remote<tokenizer_actor>("beta", "tokenizer");
+  REQUIRE(ask<letter<schema::TokenIds>>(remote, words("x")));
+  beta.exchange->close();
+  const auto out = ask<letter<schema::TokenIds>>(remote, words("x"));
+  REQUIRE_FALSE(out);
+  CHECK(out.error().code == errc::draining);
+  self->send(there, stop_atom::value);
+}
+
 TEST_CASE_METHOD(fixture, "an answer may hold a handle") {
   std::atomic<int> downs{0};
   auto there = beta.system->spawn(worker, &downs);
