@@ -68,14 +68,18 @@ void apply(self_pointer self, const mesh_view::changes& changes) {
       parts.roles->put(each.node, each.name, each.draining);
     else
       parts.roles->remove(each.node, each.name);
-    if (each.name != "directory")
-      continue;
-    // One that drains still has its sessions.
-    if (each.there)
+    // One that drains, or whose directory is being restarted, still has its sessions: others take them when
+    // the node is lost.
+    if (each.name == "directory" && each.there)
       parts.sessions->put(each.node, parts.exchange->remote<directory_actor>(each.node.value, "directory"));
-    else
-      parts.sessions->remove(each.node);
   }
+}
+
+/// The link has said so to all but this actor, which may have put the node back in meanwhile.
+void lost(self_pointer self, const node_name& node, const mesh_view::changes& changes) {
+  apply(self, changes);
+  self->state.parts.roles->lost(node);
+  self->state.parts.sessions->remove(node);
 }
 
 // --- workers of other nodes ---
@@ -318,12 +322,12 @@ mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
       if (news.there)
         return self->state.view->known(news.node);
       drop_worker(self, news.node);
-      apply(self, self->state.view->forgotten(news.node));
+      lost(self, news.node, self->state.view->forgotten(news.node));
     },
     [self](const link_news& news) {
       drop_worker(self, news.node);
       if (!news.up)
-        return apply(self, self->state.view->went(news.node, news.why));
+        return lost(self, news.node, self->state.view->went(news.node, news.why));
       self->state.view->came(news.node, now());
       ask_due(self);
     },

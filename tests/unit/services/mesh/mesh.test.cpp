@@ -221,6 +221,17 @@ TEST_CASE_METHOD(fixture, "nodes that serve sessions know each other, and hear o
   CHECK(peers.find(node_name("beta")));
   CHECK_FALSE(peers.find(node_name("alpha")));
   CHECK_FALSE(peers.find(node_name("gamma")));
+  // One that has troubles of its own is not lost while its link is up: others would take its sessions.
+  const auto directory = gamma->of().role<directory_actor>("directory");
+  CHECK(eventually([&] { return gamma->targets("directory", 2); }));
+  {
+    const std::lock_guard lock(beta->source->mutex);
+    beta->source->state = "starting";
+  }
+  beta->of().changed();
+  CHECK(eventually([&] { return gamma->targets("directory", 1); }));
+  CHECK(peers.alive() == both);
+
   const auto lost = std::make_shared<std::atomic<int>>(0);
   alpha->of().sessions()->watch_lost(
     [lost](const node_name& node) { *lost += node.value == "beta" ? 1 : 100; });
