@@ -46,7 +46,7 @@ node_endpoints endpoints_at(const std::string& host, const instance_ports& ports
     tcp_endpoint(host, ports.letters), tcp_endpoint(host, ports.bulk), tcp_endpoint(host, ports.events)};
 }
 
-std::string name_of(const group_file::instance& of) {
+std::string first_part(const group_file::instance& of) {
   return of.address.substr(0, of.address.find('.'));
 }
 
@@ -173,7 +173,7 @@ class group_nodes final : public registry {
   /// Nothing: it is this node, no node, or cannot be reached yet.
   std::optional<node_record> record_of(const std::string& role, const group_file::instance& of) {
     const auto ports = ports_of(of);
-    const node_name name(name_of(of));
+    const node_name name(first_part(of));
     if (!ports || name == self_)
       return std::nullopt;
     if (!link::valid_node_name(name.value) || !is_host_name(of.address)) {
@@ -222,7 +222,7 @@ result<node_name> group_registry::own_name(const group_registry_options& options
   const auto own = own_instance(options, *file);
   if (!own)
     return fail(own);
-  const node_name name(name_of(*own));
+  const node_name name(first_part(*own));
   if (!link::valid_node_name(name.value))
     return fail(errc::corrupt, "the role group's address of this node gives it no name: " + own->address);
   return name;

@@ -61,7 +61,7 @@ void arm(self_pointer self) {
   self->delayed_send(self, std::max(next - now(), milliseconds(0)), tick_atom::value);
 }
 
-void apply(self_pointer self, const mesh_view::changes& changes) {
+void put_in_place(self_pointer self, const mesh_view::changes& changes) {
   auto& parts = self->state.parts;
   for (const auto& each : changes) {
     if (each.there)
@@ -77,7 +77,7 @@ void apply(self_pointer self, const mesh_view::changes& changes) {
 
 /// The link has said so to all but this actor, which may have put the node back in meanwhile.
 void lost(self_pointer self, const node_name& node, const mesh_view::changes& changes) {
-  apply(self, changes);
+  put_in_place(self, changes);
   self->state.parts.roles->lost(node);
   self->state.parts.sessions->remove(node);
 }
@@ -151,7 +151,7 @@ void ask_due(self_pointer self) {
           auto& view = *self->state.view;
           if (!view.current(which))
             return;
-          apply(self, view.answered(which, status.read(), now()));
+          put_in_place(self, view.answered(which, status.read(), now()));
           const auto nodes = view.nodes();
           if (nodes.at(which.node).worker)
             ask_worker(self, which);
@@ -298,7 +298,7 @@ void heard_down(self_pointer self, const caf::down_msg& down) {
   changed(self);
 }
 
-void end(self_pointer self) {
+void finish(self_pointer self) {
   if (const auto roll = std::exchange(self->state.roll, nullptr))
     for (auto& each : roll->waiting)
       each.deliver(to_caf_error({errc::draining, "this node is stopping", {}, {}}));
@@ -332,7 +332,7 @@ mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
       ask_due(self);
     },
     [self](offer_news& news) { take_offer(self, news); },
-    [self](const role_news& news) { apply(self, self->state.view->in_use(news.name)); },
+    [self](const role_news& news) { put_in_place(self, self->state.view->in_use(news.name)); },
     [self](worker_watch& watch) {
       self->state.watcher = std::move(watch.call);
       if (self->state.watcher)
@@ -347,7 +347,7 @@ mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
       self->state.tick_at = moment::max();
       ask_due(self);
     },
-    [self](stop_atom) { end(self); },
+    [self](stop_atom) { finish(self); },
   };
 }
 

@@ -179,9 +179,9 @@ mesh_view::changes mesh_view::use(const node_name& name, entry& of, std::map<std
 
 mesh_view::changes mesh_view::in_use(const std::string& name) const {
   changes out;
-  for (const auto& [node, one] : all_)
+  for (const auto& [at, one] : all_)
     if (const auto found = one.uses.find(name); found != one.uses.end())
-      out.push_back({node, name, true, found->second});
+      out.push_back({at, name, true, found->second});
   return out;
 }
 

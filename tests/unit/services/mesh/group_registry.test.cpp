@@ -65,7 +65,9 @@ struct fixture {
 
   link::node_keys keys(const std::string& name) const {
     auto made = *link::make_keys(node_name(name));
-    REQUIRE(link::save_keys(made, folder.path()));
+    const auto aside = folder.path() / "aside";
+    REQUIRE(link::save_keys(made, aside));
+    std::filesystem::rename(link::public_file(aside, made.node), link::public_file(folder.path(), made.node));
     return made;
   }
 

@@ -103,8 +103,9 @@ struct signature_check<caf::typed_mpi<caf::detail::type_list<Ins...>, Outs>> {
   static void run(fixture& f, const caf::strong_actor_ptr& handle, const caf::strong_actor_ptr& target) {
     auto& seen = fixture::seen_by(target);
     auto content = caf::make_message(kept<Ins>::make()...);
+    const caf::type_erased_tuple& elements = content.content();
     const bool ours =
-      content.content().match_elements<stop_atom>() || content.content().match_elements<drain_atom>();
+      elements.template match_elements<stop_atom>() || elements.template match_elements<drain_atom>();
     const auto asker = f.recorder();
     for (const auto id : {caf::make_message_id(), caf::make_message_id(77)}) {
       const auto before = seen.count;
@@ -114,7 +115,7 @@ struct signature_check<caf::typed_mpi<caf::detail::type_list<Ins...>, Outs>> {
         continue;
       }
       REQUIRE(seen.count == before + 1);
-      CHECK(seen.element->content().match_elements<Ins...>());
+      CHECK(seen.element->content().template match_elements<Ins...>());
       CHECK(seen.element->sender == asker);
       CHECK(seen.element->mid == id);
     }
