@@ -168,6 +168,8 @@ void peers::check(peer& one, moment now) {
   }
   if (one.state == peer_state::dialing && now >= one.greet_until)
     return lose(one, end_cause::peer_lost, "it could not be reached", now);
+  if (one.state == peer_state::dialing && !one.welcomed && now >= one.redial)
+    return dial(one, now);
   if (one.state == peer_state::up) {
     if (now - one.heard >= pace_.silence())
       return lose(one, end_cause::peer_lost, "it is silent", now);
@@ -191,7 +193,7 @@ moment peers::due_of(const peer& one) const {
   case peer_state::away:
     return one.next_dial;
   case peer_state::dialing:
-    return one.welcomed ? std::min(one.greet_until, one.next_beat) : one.greet_until;
+    return std::min(one.greet_until, one.welcomed ? one.next_beat : one.redial);
   case peer_state::up: {
     auto first =
       std::min({one.heard + pace_.silence(), one.echoed + pace_.silence() + pace_.beat, one.next_beat});

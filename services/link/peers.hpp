@@ -75,7 +75,8 @@ struct peer {
   // Back-off.
   unsigned failures = 0;
   moment next_dial{0};
-  std::string refusal; ///< why it, or we, refused the last greeting
+  moment redial = never; ///< while dialing: it has greeted, and should have answered by then
+  std::string refusal;   ///< why it, or we, refused the last greeting
 
   peer(peer_record who, const peer_options& pace)
     : record(std::move(who)), letters_out(pace.letters), bulk_out(pace.bulk) {}

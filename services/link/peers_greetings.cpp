@@ -13,6 +13,7 @@ void peers::dial(peer& one, moment now) {
   one.state = peer_state::dialing;
   one.welcomed = false;
   one.greet_until = now + pace_.handshake;
+  one.redial = never;
   one.letters = network_.dial(lane::letters, one.record);
   greet(one);
   flush(one, now);
@@ -64,7 +65,8 @@ void peers::on_hello(std::string_view who, const return_path& path, const hello&
   }
 
   one.refusal.clear();
-  if (said.session != one.theirs) {
+  const bool begins = said.session != one.theirs;
+  if (begins) {
     // A conversation that it has begun anew ends the one before; ours too, unless it knows of ours already.
     const bool again = one.theirs != 0;
     if (again && said.seen != one.mine) {
@@ -94,6 +96,10 @@ void peers::on_hello(std::string_view who, const return_path& path, const hello&
   network_.answer(path, control_frame(frame_kind::welcome, one.mine, to_letter(answer)));
   if (one.state == peer_state::away)
     one.next_dial = now; // it is there: no need to wait
+  else if (begins && one.state == peer_state::dialing && !one.welcomed)
+    // Nor much longer for a connection that was perhaps dialled when it was not: ZeroMQ does not say that
+    // nobody was there, and does not connect again.
+    one.redial = now + pace_.beat;
   due_ = now;
   come_up(one, now);
 }

@@ -123,6 +123,7 @@ TEST_CASE_METHOD(fixture, "a node that was stopped for a while is used again, as
   const auto before = incarnation();
   beta.signal(SIGSTOP);
   REQUIRE(eventually([&] { return alpha->targets("tokenizer", 0); }));
+  std::this_thread::sleep_for(2s); // until it will know itself that it was stopped
   beta.signal(SIGCONT);
   REQUIRE(eventually([&] { return alpha->targets("tokenizer", 1); }));
   CHECK(alpha->asked(tokenizer) == "beta");
