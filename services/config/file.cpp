@@ -1,13 +1,12 @@
 #include "services/config/file.hpp"
 
+#include "services/toml/toml.hpp"
+
 #include <fmt/format.h>
 
 #include <fstream>
 #include <sstream>
 #include <system_error>
-
-// The only translation unit that sees toml++.
-#include <toml++/toml.h>
 
 namespace godwit::detail {
 
@@ -19,23 +18,23 @@ std::string place(const std::filesystem::path& path, std::uint32_t line) {
   return "configuration file " + path.string() + ", line " + std::to_string(line) + ": ";
 }
 
-result<file_value> convert(const std::filesystem::path& path, const toml::key& key, const toml::node& node) {
-  const std::string name(key.str());
-  const auto line = static_cast<std::uint32_t>(node.source().begin.line);
-  if (const auto* text = node.as_string())
-    return file_value{name, text->get(), setting_kind::text, line};
-  if (const auto* number = node.as_integer())
-    return file_value{name, std::to_string(number->get()), setting_kind::number, line};
-  if (const auto* number = node.as_floating_point())
-    return file_value{name, fmt::format("{}", number->get()), setting_kind::real, line};
-  if (const auto* array = node.as_array()) {
+result<file_value> convert(
+  const std::filesystem::path& path, const std::string& name, const toml_value& value) {
+  const auto line = value.line;
+  if (const auto* text = value.as<std::string>())
+    return file_value{name, *text, setting_kind::text, line};
+  if (const auto* number = value.as<std::int64_t>())
+    return file_value{name, std::to_string(*number), setting_kind::number, line};
+  if (const auto* number = value.as<double>())
+    return file_value{name, fmt::format("{}", *number), setting_kind::real, line};
+  if (const auto* list = value.as<toml_value::list>()) {
     std::string joined;
-    for (const auto& element : *array) {
-      const auto* text = element.as_string();
+    for (const auto& element : *list) {
+      const auto* text = element.as<std::string>();
       if (text == nullptr)
         return fail(errc::invalid_argument,
           place(path, line) + "\"" + name + "\" holds something else than text", name);
-      joined += (joined.empty() ? "" : ",") + text->get();
+      joined += (joined.empty() ? "" : ",") + *text;
     }
     return file_value{name, joined, setting_kind::list, line};
   }
@@ -56,20 +55,17 @@ result<std::vector<file_value>> read_config_file(const std::filesystem::path& pa
   std::ostringstream content;
   if (size > 0 && !(content << file.rdbuf()))
     return fail(errc::io, "cannot read configuration file " + path.string());
-  try {
-    const auto table = toml::parse(content.str());
-    std::vector<file_value> values;
-    for (const auto& [key, node] : table) {
-      auto value = convert(path, key, node);
-      if (!value)
-        return fail(value);
-      values.push_back(std::move(*value));
-    }
-    return values;
-  } catch (const toml::parse_error& failure) {
-    return fail(errc::invalid_argument, place(path, static_cast<std::uint32_t>(failure.source().begin.line))
-                                          + std::string(failure.description()));
+  const auto all = parse_toml(content.str());
+  if (!all)
+    return fail(errc::invalid_argument, place(path, all.error().line) + all.error().what);
+  std::vector<file_value> values;
+  for (const auto& [name, node] : *all->as<toml_value::table>()) {
+    auto value = convert(path, name, node);
+    if (!value)
+      return fail(value);
+    values.push_back(std::move(*value));
   }
+  return values;
 }
 
 } // namespace godwit::detail

@@ -3,6 +3,7 @@
 #include "services/link/hello.hpp"
 #include "services/link/zmq_transport.hpp"
 #include "services/mesh/host.hpp"
+#include "services/toml/toml.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +14,6 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include <toml++/toml.h>
 
 namespace godwit {
 
@@ -35,15 +34,15 @@ struct entry {
 /// Reads one table [[node]]; the first thing that is wrong ends it.
 class entry_reader {
  public:
-  entry_reader(const static_registry_options& options, const toml::table& table)
+  entry_reader(const static_registry_options& options, const toml_value& table)
     : options_(options), table_(table) {}
 
   result<entry> read() {
     entry out;
-    out.line = line_of(table_);
-    for (const auto& [key, node] : table_)
-      if (std::ranges::find(fields, key.str()) == fields.end())
-        return wrong(line_of(node), "a node has no field \"" + std::string(key.str()) + "\"");
+    out.line = table_.line;
+    for (const auto& [key, value] : *table_.as<toml_value::table>())
+      if (std::ranges::find(fields, key) == fields.end())
+        return wrong(value.line, "a node has no field \"" + key + "\"");
     if (const auto name = text("name"); !name)
       return fail(name);
     else if (!link::valid_node_name(*name))
@@ -59,42 +58,38 @@ class entry_reader {
     return out;
   }
 
-  static std::uint32_t line_of(const toml::node& node) {
-    return static_cast<std::uint32_t>(node.source().begin.line);
-  }
-
  private:
   tl::unexpected<error> wrong(std::uint32_t line, const std::string& what) const {
     return fail(errc::invalid_argument,
       "list of nodes " + options_.file.string() + ", line " + std::to_string(line) + ": " + what);
   }
 
-  bool has(std::string_view field) const { return table_.contains(field); }
+  bool has(std::string_view field) const { return table_.find(field) != nullptr; }
   std::uint32_t line(std::string_view field) const {
-    const auto* const node = table_.get(field);
-    return line_of(node == nullptr ? table_ : *node);
+    const auto* const value = table_.find(field);
+    return value == nullptr ? table_.line : value->line;
   }
 
   result<std::string> text(std::string_view field) const {
-    const auto* const node = table_.get(field);
-    if (node == nullptr)
-      return wrong(line_of(table_), "a node lacks \"" + std::string(field) + "\"");
-    const auto* const value = node->as_string();
+    const auto* const value = table_.find(field);
     if (value == nullptr)
-      return wrong(line_of(*node), "\"" + std::string(field) + "\" is not a text");
-    return value->get();
+      return wrong(table_.line, "a node lacks \"" + std::string(field) + "\"");
+    const auto* const out = value->as<std::string>();
+    if (out == nullptr)
+      return wrong(value->line, "\"" + std::string(field) + "\" is not a text");
+    return *out;
   }
 
   result<std::uint16_t> port(std::string_view field, std::int64_t most) const {
-    const auto* const node = table_.get(field);
-    if (node == nullptr)
-      return wrong(line_of(table_), "a node lacks \"" + std::string(field)
-                                      + "\": it has one \"port\" with two more behind it, or three by name");
-    const auto* const value = node->as_integer();
-    if (value == nullptr || value->get() < 1 || value->get() > most)
+    const auto* const value = table_.find(field);
+    if (value == nullptr)
+      return wrong(table_.line, "a node lacks \"" + std::string(field)
+                                  + "\": it has one \"port\" with two more behind it, or three by name");
+    const auto* const number = value->as<std::int64_t>();
+    if (number == nullptr || *number < 1 || *number > most)
       return wrong(
-        line_of(*node), "\"" + std::string(field) + "\" is a number from 1 to " + std::to_string(most));
-    return static_cast<std::uint16_t>(value->get());
+        value->line, "\"" + std::string(field) + "\" is a number from 1 to " + std::to_string(most));
+    return static_cast<std::uint16_t>(*number);
   }
 
   result<std::array<std::uint16_t, 3>> ports() const {
@@ -180,7 +175,7 @@ class entry_reader {
   }
 
   const static_registry_options& options_;
-  const toml::table& table_;
+  const toml_value& table_;
 };
 
 class listed_nodes final : public registry {
@@ -264,38 +259,33 @@ result<std::shared_ptr<registry>> static_registry::load(const static_registry_op
   const auto content = read_whole(options.file);
   if (!content)
     return fail(content);
-  try {
-    const auto table = toml::parse(*content);
-    std::vector<entry> all;
-    for (const auto& [key, node] : table) {
-      const auto line = entry_reader::line_of(node);
-      const auto* const list = key.str() == "node" ? node.as_array() : nullptr;
-      if (list == nullptr)
+  const auto table = parse_toml(*content);
+  if (!table)
+    return fail(errc::invalid_argument, place(table.error().line) + table.error().what);
+  std::vector<entry> all;
+  for (const auto& [key, value] : *table->as<toml_value::table>()) {
+    const auto* const list = key == "node" ? value.as<toml_value::list>() : nullptr;
+    if (list == nullptr)
+      return fail(
+        errc::invalid_argument, place(value.line) + "\"" + key + "\" is none of the tables [[node]]");
+    if (list->size() > most_nodes)
+      return fail(errc::invalid_argument, place(value.line) + "there are more than 4096 nodes");
+    for (const auto& each : *list) {
+      if (each.as<toml_value::table>() == nullptr)
+        return fail(errc::invalid_argument, place(each.line) + "a node is a table");
+      auto one = entry_reader(options, each).read();
+      if (!one)
+        return fail(one);
+      if (const auto trouble = shared(all, *one))
+        return fail(errc::invalid_argument, place(one->line) + *trouble);
+      if (one->record.name == options.self && !one->listen)
         return fail(errc::invalid_argument,
-          place(line) + "\"" + std::string(key.str()) + "\" is none of the tables [[node]]");
-      if (list->size() > most_nodes)
-        return fail(errc::invalid_argument, place(line) + "there are more than 4096 nodes");
-      for (const auto& each : *list) {
-        const auto* const fields_of = each.as_table();
-        if (fields_of == nullptr)
-          return fail(errc::invalid_argument, place(entry_reader::line_of(each)) + "a node is a table");
-        auto one = entry_reader(options, *fields_of).read();
-        if (!one)
-          return fail(one);
-        if (const auto trouble = shared(all, *one))
-          return fail(errc::invalid_argument, place(one->line) + *trouble);
-        if (one->record.name == options.self && !one->listen)
-          return fail(errc::invalid_argument,
-            place(one->line)
-              + "this node's host is a name, which cannot be listened on: say bind = an address");
-        all.push_back(std::move(*one));
-      }
+          place(one->line)
+            + "this node's host is a name, which cannot be listened on: say bind = an address");
+      all.push_back(std::move(*one));
     }
-    return std::make_shared<listed_nodes>(options, std::move(all));
-  } catch (const toml::parse_error& failure) {
-    return fail(errc::invalid_argument,
-      place(static_cast<std::uint32_t>(failure.source().begin.line)) + std::string(failure.description()));
   }
+  return std::make_shared<listed_nodes>(options, std::move(all));
 }
 
 } // namespace godwit
