@@ -1,6 +1,7 @@
 #include "services/mesh/block_yaml.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace godwit {
 
@@ -160,7 +161,7 @@ class block_parser {
       auto value = rest.empty() ? below(line, indent, level) : scalar(line.number, rest);
       if (!value)
         return value;
-      fields.emplace_back(std::move(key), std::move(*value));
+      fields.push_back({std::move(key), std::move(*value)});
     }
     return out;
   }
@@ -203,8 +204,8 @@ const block_yaml* block_yaml::find(std::string_view key) const {
   const auto* const all = fields();
   if (all == nullptr)
     return nullptr;
-  const auto found = std::ranges::find(*all, key, &map::value_type::first);
-  return found == all->end() ? nullptr : &found->second;
+  const auto found = std::ranges::find(*all, key, &field::key);
+  return found == all->end() ? nullptr : &found->value;
 }
 
 result<block_yaml> block_yaml::parse(std::string_view text) {

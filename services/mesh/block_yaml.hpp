@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,8 +14,9 @@ namespace godwit {
 /// line, [] and {}, comments on lines of their own. No anchors, tags, flow, folded texts or several
 /// documents.
 struct block_yaml {
+  struct field;
   using list = std::vector<block_yaml>;
-  using map = std::vector<std::pair<std::string, block_yaml>>; ///< in the file's order, each key once
+  using map = std::vector<field>; ///< in the file's order, each key once
 
   std::variant<std::string, list, map> value;
   std::size_t line = 0; ///< from 1
@@ -30,6 +30,11 @@ struct block_yaml {
   /// @param text at most 1 MiB, with at most 16 levels
   /// @returns `corrupt` with the line; a text without any value is an empty map
   static result<block_yaml> parse(std::string_view text);
+};
+
+struct block_yaml::field {
+  std::string key;
+  block_yaml value;
 };
 
 } // namespace godwit
