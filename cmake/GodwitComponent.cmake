@@ -4,7 +4,7 @@ if(GODWIT_TESTS)
 endif()
 
 # godwit_component(NAME SOURCES ... [SCHEMAS ...] [DEPENDS ...] [PRIVATE ...] [TESTS ...] [TEST_DEPENDS ...] [LABELS ...]
-#                  [SETS ...])
+#                  [SETS ...] [TOGETHER])
 #
 # Declares the static library godwit_NAME from SOURCES (relative to the calling folder) and, when tests are built,
 # one Catch2 program test_NAME from TESTS: paths below tests/unit/<calling folder>. Every TEST_CASE becomes a ctest test.
@@ -13,8 +13,9 @@ endif()
 #   LABELS        ctest labels of its tests (default: fast)
 #   SETS          in which builds the tests run: dev, tsan, release (default: dev); CAF says that they start actors, which
 #                 ThreadSanitizer needs help with (tests/unit/caf_happens_before.cpp)
+#   TOGETHER      all test cases run in one process, as one ctest test: they share something that is slow to start
 function(godwit_component NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS;SETS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS;SETS" ${ARGN})
   set(target godwit_${NAME})
   if(ARG_SCHEMAS)
     set(CAPNPC_SRC_PREFIX "${CMAKE_SOURCE_DIR}")
@@ -58,8 +59,14 @@ function(godwit_component NAME)
       target_link_libraries(test_${NAME} PRIVATE $<TARGET_OBJECTS:godwit_caf_happens_before>)
     endif()
     add_dependencies(${GODWIT_TEST_SET}_tests test_${NAME})
-    catch_discover_tests(test_${NAME} TEST_PREFIX "${GODWIT_TEST_SET} ${NAME}: " DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
+    if(ARG_TOGETHER)
+      add_test(NAME "${GODWIT_TEST_SET} ${NAME}" COMMAND test_${NAME})
+      set_tests_properties("${GODWIT_TEST_SET} ${NAME}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
+        ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
+    else()
+      catch_discover_tests(test_${NAME} TEST_PREFIX "${GODWIT_TEST_SET} ${NAME}: " DISCOVERY_MODE PRE_TEST
+        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
+    endif()
   endif()
 endfunction()
 

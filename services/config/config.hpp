@@ -25,6 +25,12 @@ result<endpoint> parse_endpoint(std::string_view text);
 
 enum class log_format { text, json };
 
+/// Where sessions are kept.
+enum class journal_kind {
+  rocksdb,  ///< embedded, in the data directory: one node
+  postgres, ///< a database that many nodes share
+};
+
 /// How one node is to run. The values here are the defaults; settings() lists names, meanings and ranges.
 struct config {
   std::filesystem::path model; ///< a GGUF file; empty: none was named
@@ -69,6 +75,10 @@ struct config {
   float default_min_p = 0.05F;
 
   // Journal.
+  journal_kind journal = journal_kind::rocksdb;
+  std::string journal_url;                   ///< connection string of the database; may hold a password
+  std::filesystem::path journal_url_file;    ///< holds that string in its place
+  bool journal_allow_unsafe = false;         ///< run on a database that may lose what it acknowledged
   std::uint32_t commit_tokens = 16;          ///< at most so many tokens of a turn in one record
   std::chrono::seconds journal_deadline{10}; ///< for a call of the journal
   /// At start, go on from what stands before damage in the middle of the embedded journal's log.

@@ -108,6 +108,19 @@ const std::string* last(const key_values& values, std::string_view key) {
   return place == values.rend() ? nullptr : &place->second;
 }
 
+/// What only the settings together can be wrong about.
+result<void> check_journal(const config& target) {
+  const bool url = !target.journal_url.empty();
+  const bool file = !target.journal_url_file.empty();
+  if (target.journal == journal_kind::rocksdb && (url || file))
+    return fail(
+      errc::invalid_argument, "the address of a database is set, but journal is \"rocksdb\"", "journal");
+  if (target.journal == journal_kind::postgres && url == file)
+    return fail(errc::invalid_argument, "journal = \"postgres\" needs either journal_url or journal_url_file",
+      "journal_url");
+  return {};
+}
+
 void name_by_host(config& target) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0)
@@ -129,6 +142,8 @@ result<config> load_config(const key_values& flags, const key_values& environmen
   if (auto done = apply_environment(target, environment); !done)
     return fail(done);
   if (auto done = apply_flags(target, flags); !done)
+    return fail(done);
+  if (auto done = check_journal(target); !done)
     return fail(done);
   if (target.node.empty())
     name_by_host(target);

@@ -121,6 +121,21 @@ result<void> level(config& target, std::string_view text) {
   return {};
 }
 
+result<void> journal_engine(config& target, std::string_view text) {
+  if (text != "rocksdb" && text != "postgres")
+    return fail(errc::invalid_argument, "must be rocksdb or postgres, not \"" + std::string(text) + "\"");
+  target.journal = text == "postgres" ? journal_kind::postgres : journal_kind::rocksdb;
+  return {};
+}
+
+/// The text may be a secret, so no message repeats it.
+result<void> journal_url(config& target, std::string_view text) {
+  if (text.empty() || text.find('\0') != std::string_view::npos)
+    return fail(errc::invalid_argument, "must be a connection string");
+  target.journal_url = text;
+  return {};
+}
+
 result<void> damaged_log(config& target, std::string_view text) {
   if (text != "refuse" && text != "cut")
     return fail(errc::invalid_argument, "must be refuse or cut, not \"" + std::string(text) + "\"");
@@ -210,6 +225,14 @@ const std::vector<setting>& settings() {
       godwit::number<&config::default_top_k, 0, 1'000'000>},
     {"default_min_p", setting_kind::real, "min_p where a request does not say; 0 is off",
       godwit::real<&config::default_min_p, 0, 100>},
+    {"journal", text, "rocksdb: embedded, for one node; postgres: a database for many", journal_engine},
+    {"journal_url", text,
+      "connection string of the database, postgresql://USER@HOST1,HOST2/DATABASE; it may hold a password, so "
+      "the environment or journal_url_file is a better place than a flag",
+      journal_url},
+    {"journal_url_file", text, "file that holds that connection string", path<&config::journal_url_file>},
+    {"journal_allow_unsafe", number, "1 runs on a database that may lose in a crash what it acknowledged",
+      godwit::number<&config::journal_allow_unsafe, 0, 1>},
     {"commit_tokens", number, "tokens of a turn that one journal record may hold",
       godwit::number<&config::commit_tokens, 1, 4096>},
     {"journal_deadline_s", number, "seconds that a call of the journal may take",

@@ -7,7 +7,6 @@
 #include "services/daemon/node_actors.hpp"
 #include "services/daemon/watch.hpp"
 #include "services/http/server.hpp"
-#include "services/journal/rocks_journal.hpp"
 #include "services/store/data_directory.hpp"
 
 #include <caf/actor_system.hpp>
@@ -129,8 +128,7 @@ class running_node {
     server_ = std::move(*listening);
 
     auto opening = std::async(std::launch::async, [this] {
-      return rocks_journal::create(
-        journal_options(settings_, data_->journal(), std::make_shared<journal_meter>(figures_, out_)));
+      return open_journal(settings_, data_->journal(), std::make_shared<journal_meter>(figures_, out_));
     });
     auto model = load_model(
       settings_.model, settings_.threads, settings_.repack_cache, [out = out_](const std::string& what) {
@@ -276,7 +274,7 @@ class running_node {
   const std::shared_ptr<gateway_switch> front_ = std::make_shared<gateway_switch>();
   std::optional<data_directory> data_;
   std::unique_ptr<http::server> server_;
-  std::shared_ptr<rocks_journal> records_;
+  std::shared_ptr<stored_journal> records_;
   cold_tier cold_;
   caf::actor_system_config actor_config_;
   std::unique_ptr<caf::actor_system> system_;

@@ -1,8 +1,33 @@
 #include "services/daemon/journal_options.hpp"
 
+#include <algorithm>
+#include <fstream>
 #include <utility>
 
 namespace godwit {
+
+namespace {
+
+constexpr std::size_t most_url_bytes = 16'384;
+
+/// The first line of a file.
+result<std::string> address_in(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(most_url_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || !file.is_open())
+    return fail(
+      errc::io, "the file of journal_url_file cannot be read: " + path.string(), "journal_url_file");
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > most_url_bytes)
+    return fail(errc::invalid_argument, "the file of journal_url_file is too large", "journal_url_file");
+  text.resize(std::min(text.find_first_of("\r\n"), text.size()));
+  if (text.empty())
+    return fail(errc::invalid_argument, "the file of journal_url_file is empty", "journal_url_file");
+  return text;
+}
+
+} // namespace
 
 rocks_journal_options journal_options(
   const config& settings, std::filesystem::path folder, std::shared_ptr<journal_observer> observer) {
@@ -13,6 +38,40 @@ rocks_journal_options journal_options(
   out.when_damaged = settings.cut_damaged_journal ? damaged_log::cut : damaged_log::refuse;
   out.observer = std::move(observer);
   return out;
+}
+
+result<postgres_journal_options> postgres_options(
+  const config& settings, std::shared_ptr<journal_observer> observer) {
+  postgres_journal_options out;
+  out.url = settings.journal_url;
+  if (!settings.journal_url_file.empty()) {
+    auto address = address_in(settings.journal_url_file);
+    if (!address)
+      return fail(address);
+    out.url = std::move(*address);
+  }
+  out.allow_unsafe = settings.journal_allow_unsafe;
+  out.queue.bytes = settings.journal_queue_bytes;
+  out.queue.deadline = settings.journal_deadline;
+  out.observer = std::move(observer);
+  return out;
+}
+
+result<std::shared_ptr<stored_journal>> open_journal(
+  const config& settings, std::filesystem::path folder, std::shared_ptr<journal_observer> observer) {
+  if (settings.journal == journal_kind::rocksdb) {
+    auto made = rocks_journal::create(journal_options(settings, std::move(folder), std::move(observer)));
+    if (!made)
+      return fail(made);
+    return std::shared_ptr<stored_journal>(std::move(*made));
+  }
+  auto options = postgres_options(settings, std::move(observer));
+  if (!options)
+    return fail(options);
+  auto made = postgres_journal::create(std::move(*options));
+  if (!made)
+    return fail(made);
+  return std::shared_ptr<stored_journal>(std::move(*made));
 }
 
 } // namespace godwit

@@ -1,5 +1,6 @@
 #include "services/journal/bench.hpp"
 
+#include "services/journal/postgres/postgres_journal.hpp"
 #include "services/journal/rocks_journal.hpp"
 
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <type_traits>
@@ -59,12 +61,13 @@ commit_rate median(const std::vector<commit_rate>& rounds) {
 /// Sessions that append until a moment, each waiting for its last record before the next.
 class writers {
  public:
-  writers(rocks_journal& log, const journal_bench_options& options, std::size_t round)
+  writers(stored_journal& log, const journal_bench_options& options, std::size_t round)
     : log_(log), round_(options.round), lines_(options.sessions) {
+    const auto name = "bench-" + std::to_string(::getpid()) + "-" + std::to_string(round) + "-";
     record_ = journal_record::make(
       [&](schema::Record::Builder b) { b.initClosed().setCause(std::string(options.record_bytes, 'x')); });
     for (std::size_t i = 0; i < lines_.size(); ++i)
-      lines_[i].name = session_id("bench-" + std::to_string(round) + "-" + std::to_string(i));
+      lines_[i].name = session_id(name + std::to_string(i));
   }
 
   result<void> open() {
@@ -73,6 +76,11 @@ class writers {
           !opened)
         return fail(opened);
     return {};
+  }
+
+  void erase() {
+    for (auto& line : lines_)
+      static_cast<void>(log_.erase(line.name));
   }
 
   /// @returns how long each record took
@@ -116,7 +124,7 @@ class writers {
     });
   }
 
-  rocks_journal& log_;
+  stored_journal& log_;
   std::chrono::milliseconds round_;
   clock_type::time_point end_;
   journal_record record_;
@@ -128,20 +136,36 @@ class writers {
 };
 
 result<commit_rate> journal_round(
-  rocks_journal& log, const journal_bench_options& options, std::size_t round) {
+  stored_journal& log, const journal_bench_options& options, std::size_t round) {
   writers all(log, options, round);
   if (auto opened = all.open(); !opened)
     return fail(opened);
   const auto syncs = log.counters().syncs.load();
   const auto records = log.counters().records.load();
   auto latencies = all.run();
+  const auto written = log.counters().records - records;
+  const auto synced = log.counters().syncs - syncs;
+  if (!options.url.empty())
+    all.erase();
   if (!latencies)
     return fail(latencies);
   const std::chrono::duration<double> seconds = options.round;
   return commit_rate{static_cast<double>(latencies->size()) / seconds.count(),
-    static_cast<double>(log.counters().records - records)
-      / std::max(1.0, static_cast<double>(log.counters().syncs - syncs)),
-    quantile(*latencies, 0.5), quantile(*latencies, 0.99)};
+    static_cast<double>(written) / std::max(1.0, static_cast<double>(synced)), quantile(*latencies, 0.5),
+    quantile(*latencies, 0.99)};
+}
+
+result<std::unique_ptr<stored_journal>> open_measured(
+  const journal_bench_options& options, const std::filesystem::path& folder) {
+  if (!options.url.empty()) {
+    postgres_journal_options settings;
+    settings.url = options.url;
+    settings.schema = "godwit_bench";
+    return postgres_journal::create(std::move(settings));
+  }
+  rocks_journal_options settings;
+  settings.folder = folder / "journal";
+  return rocks_journal::create(std::move(settings));
 }
 
 result<commit_rate> raw_round(const std::filesystem::path& file, const journal_bench_options& options) {
@@ -178,9 +202,7 @@ result<journal_bench> measure_journal(const journal_bench_options& options) {
   std::filesystem::create_directories(folder.path(), code);
   if (code)
     return fail(errc::io, "cannot make a folder: " + code.message());
-  rocks_journal_options settings;
-  settings.folder = folder.path() / "journal";
-  auto log = rocks_journal::create(std::move(settings));
+  auto log = open_measured(options, folder.path());
   if (!log)
     return fail(log);
 

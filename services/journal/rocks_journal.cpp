@@ -1,6 +1,7 @@
 #include "services/journal/rocks_journal.hpp"
 
 #include "actors/session/journal_rules.hpp"
+#include "services/journal/requests.hpp"
 #include "services/journal/rocks_batch.hpp"
 #include "services/journal/rocks_store.hpp"
 
@@ -93,18 +94,10 @@ result<std::vector<journal_head>> rocks_journal::list(const session_id& after, s
 // Writers.
 
 void rocks_journal::append(append_request request, appended done) {
-  const auto bytes = check_journal_records(request.records);
-  if (!bytes)
-    return done(fail(bytes));
-  write_request change;
-  change.what = write_request::change::append;
-  change.session = std::move(request.session);
-  change.expected = request.expected;
-  change.epoch = request.epoch;
-  change.records = std::move(request.records);
-  change.running = request.running;
-  change.bytes = *bytes;
-  queue_.push(std::move(change), [done = std::move(done)](const result<journal_head>& head) {
+  auto change = append_of(std::move(request));
+  if (!change)
+    return done(fail(change));
+  queue_.push(std::move(*change), [done = std::move(done)](const result<journal_head>& head) {
     if (head)
       done(head->sequence);
     else
@@ -114,22 +107,10 @@ void rocks_journal::append(append_request request, appended done) {
 
 result<sequence_number> rocks_journal::open(const session_id& session, const tenant_id& tenant,
   const node_name& owner, std::vector<journal_record> records, bool running) {
-  for (const auto& [name, what] : {std::pair<std::string_view, std::string_view>(session.value, "session"),
-         {tenant.value, "tenant"}, {owner.value, "node"}})
-    if (auto good = check_journal_name(name, what); !good)
-      return fail(good);
-  const auto bytes = check_journal_records(records);
-  if (!bytes)
-    return fail(bytes);
-  write_request change;
-  change.what = write_request::change::open;
-  change.session = session;
-  change.tenant = tenant;
-  change.owner = owner;
-  change.records = std::move(records);
-  change.running = running;
-  change.bytes = *bytes;
-  const auto head = wait_for(std::move(change));
+  auto change = open_of(session, tenant, owner, std::move(records), running);
+  if (!change)
+    return fail(change);
+  const auto head = wait_for(std::move(*change));
   if (!head)
     return fail(head);
   return head->sequence;
@@ -137,26 +118,14 @@ result<sequence_number> rocks_journal::open(const session_id& session, const ten
 
 result<journal_head> rocks_journal::claim(
   const session_id& session, epoch_t expected, const node_name& owner, const journal_record& claimed) {
-  if (auto good = check_journal_name(owner.value, "node"); !good)
-    return fail(good);
-  write_request change;
-  change.what = write_request::change::claim;
-  change.session = session;
-  change.owner = owner;
-  change.epoch = expected;
-  change.records.push_back(claimed);
-  const auto bytes = check_journal_records(change.records);
-  if (!bytes)
-    return fail(bytes);
-  change.bytes = *bytes;
-  return wait_for(std::move(change));
+  auto change = claim_of(session, expected, owner, claimed);
+  if (!change)
+    return fail(change);
+  return wait_for(std::move(*change));
 }
 
 result<void> rocks_journal::erase(const session_id& session) {
-  write_request change;
-  change.what = write_request::change::erase;
-  change.session = session;
-  if (auto head = wait_for(std::move(change)); !head)
+  if (auto head = wait_for(erase_of(session)); !head)
     return fail(head);
   return {};
 }

@@ -2,7 +2,7 @@
 
 #include "actors/session/journal.hpp"
 #include "services/journal/commit_queue.hpp"
-#include "services/journal/metrics.hpp"
+#include "services/journal/stored_journal.hpp"
 
 #include <atomic>
 #include <filesystem>
@@ -45,7 +45,7 @@ struct rocks_journal_options {
 /// with `io` or `resource_exhausted`; reading goes on. With growing pauses the next calls try whether the
 /// disk takes writes again, and open the store anew. Until then the end of the sessions in the failed batch
 /// is unknown: their heads and records answer `io` too.
-class rocks_journal final : public journal {
+class rocks_journal final : public stored_journal {
  public:
   /// @returns `io`, `permission`, `resource_exhausted`, `conflict` when another process has it open,
   /// `unsupported` for a newer format, `corrupt` when it is damaged. Messages are for the operator.
@@ -64,10 +64,8 @@ class rocks_journal final : public journal {
   result<void> erase(const session_id& session) override;
   result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override;
 
-  const journal_counters& counters() const { return counters_; }
-  /// Why nothing can be written at present, without paths; empty: it can. Asking makes the journal look
-  /// whether the disk is back, as its other calls do. Any thread.
-  std::string trouble();
+  const journal_counters& counters() const override { return counters_; }
+  std::string trouble() override;
 
  private:
   explicit rocks_journal(rocks_journal_options options, std::shared_ptr<rocks_store> store);

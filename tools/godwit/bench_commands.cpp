@@ -244,6 +244,7 @@ int bench_journal(const settings& how, const journal_words& said) {
     {"SESSIONS", "RECORDS/S", "A SYNC", "P50 MS", "P99 MS", "RAW FILE/S", "RATIO"}};
   for (const auto sessions : said.sessions) {
     const auto measured = measure_journal({.folder = said.folder,
+      .url = said.url,
       .sessions = sessions,
       .record_bytes = said.record_bytes,
       .rounds = said.rounds,

@@ -28,6 +28,7 @@ struct bench_words {
 /// What the bench of the journal is told.
 struct journal_words {
   std::filesystem::path folder = "."; ///< on the disk to be measured
+  std::string url;                    ///< of a database to be measured in place of the embedded journal
   std::vector<std::size_t> sessions{1, 8, 64, 512};
   std::size_t record_bytes = 200;
   std::size_t rounds = 5;
@@ -60,7 +61,7 @@ int bench_cold(const settings& how, const cold_words& said);
 int bench_sampling(const settings& how, const bench_words& said);
 /// Mean negative log-likelihood of a text.
 int bench_nll(const settings& how, const bench_words& said);
-/// Durable records a second of the embedded journal, for each number of sessions, beside those of a plain
+/// Durable records a second of a journal, for each number of sessions, beside those of a plain
 /// file on the same disk.
 int bench_journal(const settings& how, const journal_words& said);
 

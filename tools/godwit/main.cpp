@@ -277,6 +277,8 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
     ->add_option("--folder", said.journal.folder, "Where to write; a folder of its own is made and removed")
     ->check(CLI::ExistingDirectory)
     ->capture_default_str();
+  journal->add_option("--url", said.journal.url,
+    "Measure the journal in this PostgreSQL database, in a schema godwit_bench; the file stays on --folder");
   journal->add_option("--sessions", said.journal.sessions, "Sessions that append side by side, with commas")
     ->delimiter(',')
     ->check(CLI::Range(1, 100'000));

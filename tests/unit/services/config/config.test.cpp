@@ -169,3 +169,22 @@ TEST_CASE("the tiers of the cache have budgets and a directory, and bad values a
     }
   CHECK(load_config({{"cache-cold-dir", ""}}, {}).error().message == "--cache-cold-dir must be a path");
 }
+
+TEST_CASE("a journal in a database needs its address, once, and no other journal has one") {
+  using pairs = key_values;
+  for (const auto& flags : {pairs{{"journal", "postgres"}}, pairs{{"journal-url", "postgresql://a/secret"}},
+         pairs{{"journal", "postgres"}, {"journal-url", "postgresql://a/secret"}, {"journal-url-file", "f"}},
+         pairs{{"journal", "rocksdb"}, {"journal-url-file", "f"}}, pairs{{"journal", "sqlite"}},
+         pairs{{"journal", "postgres"}, {"journal-url", ""}}}) {
+    const auto made = load_config(flags, {});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == errc::invalid_argument);
+    CHECK(made.error().message.find("secret") == std::string::npos);
+  }
+  const auto made = load_config({{"journal", "postgres"}}, {{"GODWIT_JOURNAL_URL", "postgresql://a/b"}});
+  REQUIRE(made);
+  CHECK(made->journal == journal_kind::postgres);
+  CHECK(made->journal_url == "postgresql://a/b");
+  CHECK_FALSE(made->journal_allow_unsafe);
+  CHECK(load_config({}, {})->journal == journal_kind::rocksdb);
+}

@@ -1,6 +1,7 @@
-// What every engine of the journal promises. An engine is added in engines.hpp and in ENGINES.
+// What every engine of the journal promises. An engine is added beside those of engines.hpp, and in ENGINES.
 
 #include "engines.hpp"
+#include "postgres_engine.hpp"
 
 #include <atomic>
 #include <barrier>
@@ -12,7 +13,7 @@
 using namespace godwit;
 using namespace godwit::test;
 
-#define ENGINES memory_engine, rocks_engine
+#define ENGINES memory_engine, rocks_engine, postgres_engine
 
 namespace {
 
@@ -149,10 +150,10 @@ TEMPLATE_TEST_CASE("of writers that race for a place exactly one wins", "[journa
   std::barrier gate(static_cast<std::ptrdiff_t>(writers));
   std::vector<std::thread> threads;
   for (std::size_t writer = 0; writer < writers; ++writer)
-    threads.emplace_back([&, writer] {
+    threads.emplace_back([&, writer, &mine = engine.node(writer)] {
       for (std::size_t round = 0; round < rounds; ++round) {
         gate.arrive_and_wait();
-        answers[round][writer] = append_now(log, more(one, round + 1, {record(name(round, writer))}));
+        answers[round][writer] = append_now(mine, more(one, round + 1, {record(name(round, writer))}));
       }
     });
   for (auto& thread : threads)
@@ -185,12 +186,12 @@ TEMPLATE_TEST_CASE("of nodes that race to claim a session exactly one owns it", 
     std::atomic<int> ready{0};
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i)
-      threads.emplace_back([&, i] {
+      threads.emplace_back([&, i, &mine = engine.node(static_cast<std::size_t>(i))] {
         ++ready;
         while (ready < 4)
           std::this_thread::yield();
         const node_name name("n" + std::to_string(i));
-        const auto head = log.claim(one, round, name, record(name.value));
+        const auto head = mine.claim(one, round, name, record(name.value));
         if (head && head->owner == name && head->epoch == round + 1)
           ++won;
       });

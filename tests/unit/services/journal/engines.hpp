@@ -11,12 +11,14 @@
 
 namespace godwit::test {
 
-// What the conformance suite runs against. An engine has `log()`, and `restart()`, which closes the journal
-// and opens it again over what was kept.
+// What the conformance suite runs against. An engine has `log()`, `restart()`, which closes the journal and
+// opens it again over what was kept, and `node()`, which is the journal as another node has it: another
+// object over the same, where nodes can share one.
 
 class memory_engine {
  public:
   journal& log() { return *log_; }
+  journal& node(std::size_t) { return *log_; }
   void restart() {
     log_.reset();
     log_ = std::make_unique<memory_journal>(disk_);
@@ -31,6 +33,7 @@ class rocks_engine {
  public:
   rocks_engine() { start(); }
   journal& log() { return *log_; }
+  journal& node(std::size_t) { return *log_; }
   void restart() {
     log_.reset();
     start();
