@@ -56,6 +56,22 @@ TEST_CASE_METHOD(pair_of_nodes, "two nodes that know each other are up within a 
   CHECK(alpha->changes[0].incarnation == beta->subject.members().self().incarnation);
 }
 
+TEST_CASE("a node is up within a second of its start, whatever another that waits for it just does") {
+  // The other dials it in vain, gives up after a while, and pauses for longer each time.
+  for (auto waited = 50 * millisecond; waited < 12 * second; waited += 370 * millisecond) {
+    network net(static_cast<std::uint64_t>(waited.count()));
+    const auto alpha = net.start("alpha");
+    alpha->subject.members().add(network::record("beta"), net.now);
+    net.pass(waited);
+    const auto beta = net.start("beta");
+    beta->subject.members().add(network::record("alpha"), net.now);
+    net.pass(second);
+    INFO(waited.count());
+    CHECK(alpha->up("beta"));
+    CHECK(beta->up("alpha"));
+  }
+}
+
 TEST_CASE_METHOD(pair_of_nodes, "a request is answered, also one made before the nodes have met") {
   const auto early = ask(7, second);
   net.pass(100 * millisecond);
