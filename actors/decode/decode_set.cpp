@@ -17,7 +17,8 @@ std::pair<FinishReason, error> end_of(EndCause cause) {
   case EndCause::DEADLINE:
     return {FinishReason::FAILED, {errc::deadline, "the time for this generation is over", {}, {}}};
   case EndCause::PEER_LOST:
-    return {FinishReason::FAILED, {errc::peer_lost, "the consumer of this generation is gone", {}, {}}};
+    return {FinishReason::FAILED,
+      {errc::peer_lost, "the router or the consumer of this generation is gone", {}, {}}};
   case EndCause::DRAINING:
     return {FinishReason::FAILED, {errc::draining, "this node is shutting down", {}, {}}};
   case EndCause::OVERLOADED:

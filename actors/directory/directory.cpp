@@ -2,7 +2,6 @@
 
 #include "actors/directory/directory_shell.hpp"
 #include "messages/actor_error.hpp"
-#include "messages/text.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/spawn_options.hpp>
@@ -44,8 +43,8 @@ directory_shell::inner_actor::behavior_type directory(
     },
     [self](const letter<schema::LocateRequest>& mail) -> caf::result<session_actor> {
       auto promise = self->make_response_promise<session_actor>();
-      self->state.shell->locate(session_id(text_of(mail.read().getSession())),
-        text_of(mail.read().getTenant()), deliver_to<session_actor>(promise));
+      self->state.shell->locate(
+        directory_shell::question_of(mail.read()), deliver_to<session_actor>(promise));
       return promise;
     },
     [self](const letter<schema::ListRequest>& mail) -> caf::result<letter<schema::SessionList>> {
@@ -56,8 +55,8 @@ directory_shell::inner_actor::behavior_type directory(
     [self](
       erase_atom, const letter<schema::LocateRequest>& mail) -> caf::result<letter<schema::SessionInfo>> {
       auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
-      self->state.shell->erase(session_id(text_of(mail.read().getSession())),
-        text_of(mail.read().getTenant()), deliver_to<letter<schema::SessionInfo>>(promise));
+      self->state.shell->erase(
+        directory_shell::question_of(mail.read()), deliver_to<letter<schema::SessionInfo>>(promise));
       return promise;
     },
     [self](status_atom) { return self->state.shell->status(); },
@@ -69,8 +68,13 @@ directory_shell::inner_actor::behavior_type directory(
       });
       return promise;
     },
-    [self](stop_atom) { self->quit(); },
+    [self](stop_atom) {
+      self->state.shell->refuse_waiting();
+      self->quit();
+    },
     [self](tick_atom) { self->state.shell->tick(); },
+    [self](detail::scan_atom) { self->state.shell->scan_page(); },
+    [self](detail::lost_atom, const std::string& node) { self->state.shell->node_lost(node_name(node)); },
   };
 }
 

@@ -14,9 +14,6 @@ namespace godwit::detail {
 
 namespace {
 
-/// Calls that wait for one session to have gone; more are refused.
-constexpr std::size_t most_waiting = 64;
-
 tl::unexpected<error> no_such_session() {
   return fail(errc::not_found, "there is no such session");
 }
@@ -26,9 +23,12 @@ tl::unexpected<error> no_such_session() {
 directory_shell::directory_shell(self_pointer self, directory_config config)
   : self_(self), limits_(config.limits),
     config_(std::make_shared<const session_config>(std::move(config.sessions))),
-    live_(limits_.live, limits_.idle, limits_.idle_after) {}
+    peers_(std::move(config.peers)), live_(limits_.live, limits_.idle, limits_.idle_after),
+    owners_(config_->node, peers_, {limits_.settle, limits_.yield}, now()) {}
 
 directory_shell::~directory_shell() {
+  if (peers_)
+    peers_->watch_lost({});
   stop();
 }
 
@@ -52,40 +52,17 @@ result<letter<schema::SessionInfo>> directory_shell::create(schema::SessionSetti
   return session_info(machine);
 }
 
-void directory_shell::locate(const session_id& session, const std::string& tenant, located done) {
-  const auto found = entries_.find(session);
-  if (found == entries_.end())
-    return done(revive(session, tenant, now()));
-  auto& entry = found->second;
-  if (entry.tenant != tenant)
-    return done(no_such_session());
-  if (!entry.leaving) {
-    live_.used(session, now());
-    return done(entry.handle);
-  }
-  if (entry.waiting.size() >= most_waiting)
-    return done(fail(errc::overloaded, "too many calls wait for this session"));
-  entry.waiting.push_back(
-    [this, session, tenant, done = std::move(done)]() { locate(session, tenant, done); });
-}
-
-result<session_actor> directory_shell::revive(
-  const session_id& session, const std::string& tenant, std::int64_t used) {
-  if (!is_session_id(session.value))
-    return no_such_session();
-  const auto head = find_head(session);
-  if (!head)
-    return fail(head);
-  if (head->tenant.value != tenant)
-    return no_such_session();
+result<session_actor> directory_shell::revive(const journal_head& head, std::int64_t used) {
   if (draining_)
     return fail(errc::draining, "this node is shutting down");
   if (!live_.room())
     return fail(errc::overloaded, "too many sessions are in use");
-  return spawn(session, tenant, used).handle;
+  return spawn(head, used, false).handle;
 }
 
 result<journal_head> directory_shell::find_head(const session_id& session) const {
+  if (!is_session_id(session.value))
+    return no_such_session();
   auto head = records().head(session);
   if (head)
     return head;
@@ -104,15 +81,42 @@ result<journal_head> directory_shell::find_head(const session_id& session) const
   return no_such_session();
 }
 
-directory_shell::live_entry& directory_shell::spawn(
-  const session_id& session, const std::string& tenant, std::int64_t used) {
+/// @param claim at once: another node's session. Calls wait until the journal has answered
+directory_shell::live_entry& directory_shell::spawn(const journal_head& head, std::int64_t used, bool claim) {
+  session_start start;
+  // Alone, nobody else can have claimed it meanwhile.
+  if (!owners_.alone())
+    start.epoch = head.epoch;
+  start.claim = claim;
   live_entry entry;
-  entry.handle = spawn_session(self_->system(), session, config_);
-  entry.tenant = tenant;
+  entry.handle = spawn_session(self_->system(), head.session, config_, start);
+  entry.tenant = head.tenant.value;
+  entry.epoch = head.epoch;
+  entry.checked = now();
+  entry.busy = claim;
+  const auto address = entry.handle.address();
   self_->monitor(entry.handle);
-  by_address_.emplace(entry.handle.address(), session);
-  live_.used(session, used);
-  return entries_.insert_or_assign(session, std::move(entry)).first->second;
+  by_address_.emplace(address, head.session);
+  live_.used(head.session, used);
+  if (claim)
+    self_->request(entry.handle, limits_.request_timeout, status_atom::value)
+      .then([this, session = head.session, address](
+              const letter<schema::ActorStatus>&) { claimed(session, address, true); },
+        [this, session = head.session, address](const caf::error&) { claimed(session, address, false); });
+  return entries_.insert_or_assign(head.session, std::move(entry)).first->second;
+}
+
+void directory_shell::claimed(const session_id& session, const caf::actor_addr& actor, bool success) {
+  const auto found = entries_.find(session);
+  if (found == entries_.end() || found->second.handle.address() != actor)
+    return; // it has ended, and those who waited look elsewhere
+  if (!success) {
+    // An actor that only was too slow must not go on unknown.
+    self_->send(found->second.handle, stop_atom::value);
+    return forget(session);
+  }
+  ++taken_count_;
+  keep(session);
 }
 
 void directory_shell::forget(const session_id& session) {
@@ -132,41 +136,38 @@ void directory_shell::keep(const session_id& session) {
   const auto found = entries_.find(session);
   if (found == entries_.end())
     return;
-  found->second.leaving = false;
+  found->second.busy = false;
   live_.used(session, now());
   for (auto& next : std::exchange(found->second.waiting, {}))
     next();
 }
 
-void directory_shell::erase(const session_id& session, const std::string& tenant, informed done) {
-  locate(session, tenant, [this, session, done = std::move(done)](result<session_actor> found) {
-    if (!found)
-      return done(fail(found));
-    close_then_erase(session, done);
-  });
-}
-
-void directory_shell::close_then_erase(const session_id& session, informed done) {
-  auto& entry = entries_.at(session);
-  entry.leaving = true;
+void directory_shell::close_then_erase(const question& who, const informed& done) {
+  auto& entry = entries_.at(who.session);
+  entry.busy = true;
   auto close =
     letter<schema::CloseSession>::make([](schema::CloseSession::Builder b) { b.setCause("deleted"); });
   self_->request(entry.handle, limits_.request_timeout, std::move(close))
-    .then([this, session, done](const letter<schema::SessionInfo>& closed) { erased(session, closed, done); },
-      [this, session, done](
-        const caf::error& why) { erased(session, tl::unexpected<error>(from_caf_error(why)), done); });
+    .then([this, who, done](const letter<schema::SessionInfo>& closed) { erased(who, closed, done); },
+      [this, who, done](
+        const caf::error& why) { erased(who, tl::unexpected<error>(from_caf_error(why)), done); });
 }
 
 void directory_shell::erased(
-  const session_id& session, const result<letter<schema::SessionInfo>>& closed, const informed& done) {
+  const question& who, const result<letter<schema::SessionInfo>>& closed, const informed& done) {
+  if (!closed && closed.error().code == errc::stale_epoch && who.hops < most_hops) {
+    // Another node has it, and is asked.
+    forget(who.session);
+    return erase({who.session, who.tenant, who.hops + 1}, done);
+  }
   if (!closed) {
-    keep(session);
+    keep(who.session);
     return done(fail(closed));
   }
-  const auto gone = records().erase(session);
-  if (const auto found = entries_.find(session); found != entries_.end())
+  const auto gone = records().erase(who.session);
+  if (const auto found = entries_.find(who.session); found != entries_.end())
     self_->send(found->second.handle, stop_atom::value);
-  forget(session);
+  forget(who.session);
   if (!gone && gone.error().code != errc::not_found)
     return done(fail(gone));
   done(*closed);
@@ -177,10 +178,16 @@ void directory_shell::session_down(const caf::down_msg& down) {
   if (found == by_address_.end())
     return;
   const auto session = found->second;
+  const auto found_epoch = entries_.at(session).epoch;
   // A session that lost its journal is another's now, or nobody's.
   const auto code = down.reason ? from_caf_error(down.reason).code : errc::stale_epoch;
   if (code != errc::stale_epoch && code != errc::not_found && code != errc::quarantined)
     fallen_.insert(session);
+  if (code == errc::stale_epoch && !owners_.alone())
+    if (const auto head = records().head(session); head && owners_.is_taken(*head, found_epoch)) {
+      ++overtaken_count_;
+      owners_.taken(session, head->owner, now());
+    }
   forget(session);
 }
 
@@ -190,11 +197,15 @@ letter<schema::ActorStatus> directory_shell::status() const {
     b.setState(draining_ ? "draining" : recovered_ ? "ready" : "starting");
     if (!draining_ && !recovered_)
       b.setReason(trouble_.empty() ? "sessions are being revived" : trouble_);
-    auto gauges = b.initGauges(2);
-    gauges[0].setName("live_sessions");
-    gauges[0].setValue(static_cast<double>(live_.size()));
-    gauges[1].setName("recovered_sessions");
-    gauges[1].setValue(static_cast<double>(recovered_count_));
+    const std::pair<const char*, std::size_t> values[] = {{"live_sessions", live_.size()},
+      {"recovered_sessions", recovered_count_}, {"taken_sessions", taken_count_},
+      {"overtaken_sessions", overtaken_count_}, {"passed_calls", passed_count_},
+      {"waiting_calls", parked_.size() + passing_}};
+    auto gauges = b.initGauges(static_cast<unsigned>(std::size(values)));
+    for (unsigned i = 0; i < gauges.size(); ++i) {
+      gauges[i].setName(values[i].first);
+      gauges[i].setValue(static_cast<double>(values[i].second));
+    }
   });
 }
 

@@ -3,6 +3,7 @@
 #include "messages/actor_error.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/system_messages.hpp>
 
 namespace godwit {
 namespace {
@@ -82,6 +83,12 @@ void submit(self_pointer self, bool answer) {
   self->send(state.device, pack_submission(step_role::prefill, state.seen, wishes.rows, wishes.openings));
 }
 
+template <class Handle>
+void watch(self_pointer self, request_id request, const Handle& actor) {
+  if (self->state.watched.add(request, actor.address()))
+    self->monitor(actor);
+}
+
 /// @returns false if the prompt needs no work: there is nothing to generate
 bool needs_work(schema::GenerateRequest::Reader ask, const request_limits& limits) {
   return ask.getMaxTokens() > 0 && ask.getTokens().size() < limits.longest();
@@ -96,6 +103,8 @@ result<void> accept(self_pointer self, const letter<schema::GenerateRequest>& as
     return checked;
   if (auto taken = state.queue->accept(ask); !taken)
     return taken;
+  watch(self, ask.read().getRequest(), sink);
+  watch(self, ask.read().getRequest(), placement);
   if (!needs_work(ask.read(), state.options.requests))
     state.queue->drop(ask.read().getRequest());
   self->send(state.decode, ask, sink, placement);
@@ -124,6 +133,30 @@ void stop_prompts(
   submit(self, false);
 }
 
+/// Ends requests, whatever they are doing.
+void cancel(self_pointer self, const letter<schema::CancelRequest>& mail) {
+  std::vector<dropped_prompt> dropped;
+  std::vector<sequence_key> keys;
+  for (const auto request : mail.read().getRequests()) {
+    dropped.push_back(self->state.queue->drop(request));
+    keys.push_back(request);
+  }
+  // Straight to the device, whatever decode is doing: no step begins with them after this.
+  stop_prompts(self, dropped, keys);
+  self->send(self->state.decode, mail);
+}
+
+/// A router or a consumer is gone: nobody would grant credit or say that a request is not wanted any more.
+void on_down(self_pointer self, const caf::actor_addr& actor) {
+  const auto orphans = self->state.watched.of(actor);
+  if (orphans.empty())
+    return;
+  cancel(self, letter<schema::CancelRequest>::make([&](schema::CancelRequest::Builder b) {
+    write_keys(b.initRequests(static_cast<unsigned>(orphans.size())), orphans);
+    b.setCause(schema::EndCause::PEER_LOST);
+  }));
+}
+
 letter<schema::ActorStatus> describe(const prefill_actor_state& state) {
   const auto& queue = *state.queue;
   const gauge gauges[] = {
@@ -131,6 +164,7 @@ letter<schema::ActorStatus> describe(const prefill_actor_state& state) {
     {"prompts", static_cast<double>(queue.active())},
     {"requests", static_cast<double>(queue.size())},
     {"cached_tokens", static_cast<double>(queue.cached_tokens().all)},
+    {"watched", static_cast<double>(state.watched.size())},
   };
   return status_letter("prefill", state.drain.draining() ? "draining" : "ready", "", gauges);
 }
@@ -151,6 +185,7 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
   self->link_to(device);
   self->link_to(decode);
   self->link_to(cache);
+  self->set_down_handler([self](const caf::down_msg& message) { on_down(self, message.source); });
   return {
     [self](const letter<schema::GenerateRequest>& ask, const generation_sink_actor& sink,
       const placement_actor& placement) -> caf::result<letter<schema::GenerateAccepted>> {
@@ -162,17 +197,7 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       });
     },
     [self](const letter<schema::CreditGrant>& mail) { self->send(self->state.decode, mail); },
-    [self](const letter<schema::CancelRequest>& mail) {
-      std::vector<dropped_prompt> dropped;
-      std::vector<sequence_key> keys;
-      for (const auto request : mail.read().getRequests()) {
-        dropped.push_back(self->state.queue->drop(request));
-        keys.push_back(request);
-      }
-      // Straight to the device, whatever decode is doing: no step begins with them after this.
-      stop_prompts(self, dropped, keys);
-      self->send(self->state.decode, mail);
-    },
+    [self](const letter<schema::CancelRequest>& mail) { cancel(self, mail); },
     [self](const letter<schema::Recompute>& mail) {
       self->state.queue->recompute(mail.read().getRequest(), read_ids(mail.read().getTokens()));
       begin(self);
@@ -183,6 +208,8 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       for (const auto request : mail.read().getRequests()) {
         dropped.push_back(self->state.queue->ended(request));
         keys.push_back(request);
+        for (const auto& actor : self->state.watched.remove(request))
+          self->demonitor(actor);
       }
       stop_prompts(self, dropped, keys);
       self->state.drain.check(self->state.queue->size());

@@ -5,6 +5,7 @@
 #include "actors/device/status_letter.hpp"
 #include "actors/prefill/prefill_queue.hpp"
 #include "actors/prefill/request_check.hpp"
+#include "actors/prefill/request_watch.hpp"
 #include "messages/catalogue.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
@@ -32,6 +33,7 @@ struct prefill_actor_state {
   device_actor device;
   decode_actor decode;
   cache_actor cache;
+  request_watch watched;
   drain_waiters drain;
   step_number seen = 0;
   bool outstanding = false; ///< a submission with rows has no result yet
@@ -40,7 +42,8 @@ struct prefill_actor_state {
 };
 
 /// The front of a worker: queues prompts, looks them up in the cache, computes what is missing chunk by
-/// chunk, and passes everything that concerns the stream on to decode.
+/// chunk, and passes everything that concerns the stream on to decode. A request whose router or consumer is
+/// lost ends, as if it had been cancelled with that cause.
 prefill_behaviour::behavior_type prefill(prefill_behaviour::stateful_pointer<prefill_actor_state> self,
   const device_actor& device, const decode_actor& decode, const cache_actor& cache,
   const prefill_options& options, std::shared_ptr<engine_counters> counters);

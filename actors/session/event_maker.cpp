@@ -77,8 +77,9 @@ result<void> event_maker::check(const placed_record& placed) const {
     return std::find(waiting_.begin(), waiting_.end(), turn) != waiting_.end();
   };
   const auto runs = [this](turn_number turn) { return turn != 0 && turn == running_; };
-  bool good = placed.sequence == sequence_ + 1 && placed.sequence <= event_ids::max_sequence && !closed_
-              && (sequence_ == 0) == record.isOpened();
+  // An owner may close a session while another node claims it: that changes nothing any more.
+  bool good = placed.sequence == sequence_ + 1 && placed.sequence <= event_ids::max_sequence
+              && (!closed_ || record.isClaimed()) && (sequence_ == 0) == record.isOpened();
   switch (record.which()) {
   case schema::Record::OPENED:
   case schema::Record::CLAIMED:
@@ -173,6 +174,12 @@ void event_maker::claim(schema::Claimed::Reader claimed, writer& out) {
   const bool exact = fingerprint == fingerprint_;
   const bool first = node_.empty();
   epoch_ = claimed.getEpoch();
+  if (closed_) {
+    node_ = node;
+    incarnation_ = text_of(claimed.getIncarnation());
+    fingerprint_ = fingerprint;
+    return;
+  }
   if ((!first && node != node_) || !exact)
     out.add("session.moved", 0, {{"epoch", epoch_}, {"node", node}, {"exact", exact}});
   node_ = node;

@@ -3,6 +3,7 @@
 #include "actors/session/event_history.hpp"
 #include "actors/session/event_streams.hpp"
 #include "actors/session/fork.hpp"
+#include "actors/session/generation_sink.hpp"
 #include "actors/session/prompt_maker.hpp"
 #include "actors/session/session_core.hpp"
 #include "actors/session/session_views.hpp"
@@ -42,10 +43,17 @@ namespace godwit {
 
 namespace {
 
+using orphan_atom = caf::atom_constant<caf::atom("orphan")>;
+using end_atom = caf::atom_constant<caf::atom("end")>;
+
 /// What a session answers to itself, beside its public interface.
 using inner_actor = session_actor::extend<
   // An append is done.
   caf::reacts_to<append_done>,
+  // Nobody can send tokens of this generation any more.
+  caf::reacts_to<orphan_atom, request_id>,
+  // The actor was lost before it had begun: it ends now.
+  caf::reacts_to<end_atom>,
   // The time for which a tick was asked for; one that is not the last asked for is ignored.
   caf::reacts_to<tick_atom, std::int64_t>>;
 
@@ -77,15 +85,34 @@ class session_shell final : public session_ports {
         [this](
           std::uint64_t number, letter<schema::EventBatch> batch) { deliver(number, std::move(batch)); }) {}
 
-  void begin() {
-    if (auto revived = core_.revive(); !revived) {
+  void begin(const session_start& start) {
+    if (auto revived = core_.revive(start.epoch); !revived) {
       broken_ = revived.error();
       report(*broken_);
       // The next one who asks tries again with a new actor.
       self_->delayed_send(self_, std::chrono::seconds(1), stop_atom::value);
       return;
     }
+    looks_only_ = start.look_only;
+    if (looks_only_)
+      return;
+    if (start.claim)
+      core_.claim();
     core_.start();
+    begun_ = true;
+    // An actor cannot end while it is being made.
+    if (broken_)
+      self_->send(self_, end_atom::value);
+  }
+  void end() { self_->quit(to_caf_error(*broken_)); }
+  /// The actor is to end. @param reason one of ours is told to whoever listens
+  void evict(const caf::error& reason) {
+    const auto why = from_caf_error(reason);
+    const bool elsewhere = why.code == errc::stale_epoch || why.code == errc::not_found;
+    if (elsewhere && !broken_)
+      core_.fence(why);
+    else if (reason)
+      self_->quit(reason);
   }
 
   /// Why the session cannot be used at all.
@@ -97,7 +124,7 @@ class session_shell final : public session_ports {
   /// The session with what the cache has of it.
   void inform(const informed& done) {
     const auto& machine = core_.machine();
-    if (broken_ || !config_->cache || machine.tokens().empty())
+    if (broken_ || looks_only_ || !config_->cache || machine.tokens().empty())
       return done(info());
     self_->request(config_->cache, config_->limits.probe_timeout, cache_letter<schema::CacheProbe>())
       .then([this, done](const letter<schema::CacheHoldings>& has) { done(info(has.read())); },
@@ -192,7 +219,10 @@ class session_shell final : public session_ports {
     streams_.fail_all({errc::draining, "the session is leaving this node", {}, {}});
   }
 
-  letter<schema::ActorStatus> status() const {
+  /// An error once the session is another's.
+  caf::result<letter<schema::ActorStatus>> status() const {
+    if (broken_ && lost_)
+      return to_caf_error(*broken_);
     return letter<schema::ActorStatus>::make([&](schema::ActorStatus::Builder b) {
       b.setName("session");
       b.setState(broken_ ? "stopped" : core_.draining() ? "draining" : "ready");
@@ -229,9 +259,10 @@ class session_shell final : public session_ports {
   }
   void generate(letter<schema::GenerateRequest> request) override {
     const auto number = request.read().getRequest();
-    self_
-      ->request(
-        config_->router, config_->limits.request_timeout, std::move(request), generation_sink_actor(self_))
+    const auto sink = make_generation_sink(self_->system(), caf::strong_actor_ptr(self_->ctrl()),
+      [me = inner_actor(self_), number] { caf::anon_send(me, orphan_atom::value, number); });
+    generations_.add(sink);
+    self_->request(config_->router, config_->limits.request_timeout, std::move(request), sink)
       .then([this, number](const letter<schema::GenerateAccepted>&) { core_.generating(number, {}); },
         [this, number](
           const caf::error& why) { core_.generating(number, tl::unexpected<error>(from_caf_error(why))); });
@@ -261,9 +292,14 @@ class session_shell final : public session_ports {
     self_->delayed_send(self_, delay, tick_atom::value, at);
   }
   void lost(const error& why) override {
-    report(why);
+    // That another node took the session is how the mesh works, and no failure.
+    if (why.code != errc::stale_epoch)
+      report(why);
     streams_.fail_all(why);
-    self_->quit(to_caf_error(why));
+    lost_ = true;
+    broken_ = why;
+    if (begun_)
+      self_->quit(to_caf_error(why));
   }
   void report(const error& what) override {
     if (config_->report)
@@ -306,7 +342,11 @@ class session_shell final : public session_ports {
   event_streams streams_;
   std::map<std::uint64_t, event_sink_actor> sinks_;
   std::vector<std::uint64_t> opened_;
+  generation_sinks generations_;
   std::optional<error> broken_;
+  bool begun_ = false;
+  bool looks_only_ = false;
+  bool lost_ = false;      ///< to another node, or erased
   bool suspended_ = false; ///< since its last turn
   std::int64_t wake_at_ = never;
 };
@@ -329,11 +369,12 @@ caf::result<letter<Schema>> answer(result<letter<Schema>> outcome) {
   return to_caf_error(outcome.error());
 }
 
-inner_actor::behavior_type session(
-  self_pointer self, session_id id, std::shared_ptr<const session_config> config) {
+inner_actor::behavior_type session(self_pointer self, session_id id,
+  std::shared_ptr<const session_config> config, const session_start& start) {
   self->state.shell = std::make_unique<session_shell>(self, std::move(id), std::move(config));
   self->set_down_handler([self](const caf::down_msg& down) { self->state.shell->sink_down(down.source); });
-  self->state.shell->begin();
+  self->set_exit_handler([self](const caf::exit_msg& exit) { self->state.shell->evict(exit.reason); });
+  self->state.shell->begin(start);
   return {
     [self](info_atom) -> caf::result<letter<schema::SessionInfo>> {
       auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
@@ -422,6 +463,8 @@ inner_actor::behavior_type session(
       self->state.shell->stop();
       self->quit();
     },
+    [self](orphan_atom, request_id request) { self->state.shell->core().orphaned(request); },
+    [self](end_atom) { self->state.shell->end(); },
     [self](append_done& done) { self->state.shell->core().appended(std::move(done.outcome)); },
     [self](tick_atom, std::int64_t at) { self->state.shell->tick(at); },
   };
@@ -429,9 +472,9 @@ inner_actor::behavior_type session(
 
 } // namespace
 
-session_actor spawn_session(
-  caf::actor_system& system, session_id id, std::shared_ptr<const session_config> config) {
-  return system.spawn(session, std::move(id), std::move(config));
+session_actor spawn_session(caf::actor_system& system, session_id id,
+  std::shared_ptr<const session_config> config, const session_start& start) {
+  return system.spawn(session, std::move(id), std::move(config), start);
 }
 
 session_id new_session_id(const std::function<std::uint64_t()>& random) {

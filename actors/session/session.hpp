@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,12 +38,25 @@ struct session_config {
   session_limits limits;
 };
 
+/// How an actor begins with a session that more than one node may want.
+struct session_start {
+  /// It is this node's to have only while it is in this epoch; once another has claimed it, the actor ends
+  /// with `stale_epoch`. Empty: whatever epoch it is in, which is right where there is one node.
+  std::optional<epoch_t> epoch = std::nullopt;
+  /// Claims it at once. A request for its status is answered when the journal has decided, with an error if
+  /// against.
+  bool claim = false;
+  /// Only shows what the journal has: claims nothing, and runs nothing.
+  bool look_only = false;
+};
+
 /// Revives a session from its journal. A turn that was running goes on at once: the session is claimed with
 /// the next epoch, and generation continues behind the last committed token. Otherwise it is claimed when the
 /// first record has to be written. If the journal cannot be replayed, every request is answered with that
-/// error.
-session_actor spawn_session(
-  caf::actor_system& system, session_id session, std::shared_ptr<const session_config> config);
+/// error. An actor that is sent an exit message with `stale_epoch` or `not_found` as its reason tells its
+/// streams so: the session is to be looked for elsewhere.
+session_actor spawn_session(caf::actor_system& system, session_id session,
+  std::shared_ptr<const session_config> config, const session_start& start = {});
 
 /// A new id: "ses_" and 32 hexadecimal digits.
 session_id new_session_id(const std::function<std::uint64_t()>& random);

@@ -9,7 +9,16 @@
 
 namespace godwit {
 
-result<void> session_core::revive() {
+namespace {
+
+/// The journal's refusals of a writer that has lost the session for good.
+bool is_fence(errc code) {
+  return code == errc::stale_epoch || code == errc::not_found || code == errc::quarantined;
+}
+
+} // namespace
+
+result<void> session_core::revive(std::optional<epoch_t> epoch) {
   if (auto read = read_tail(); !read)
     return read;
   if (machine_.sequence() == 0)
@@ -18,15 +27,27 @@ result<void> session_core::revive() {
   if (!head)
     return fail(head);
   served_ = config_.model.id == text_of(machine_.settings().getModel());
-  epoch_ = head->epoch;
+  epoch_ = epoch.value_or(head->epoch);
   // The same start of the same node goes on as the owner it is, unless a turn runs: then the claim counts the
   // tries, also those that end in the death of the actor alone.
-  owned_ = machine_.running() == 0 && machine_.order().epoch() == head->epoch
-           && machine_.order().node() == config_.owner.node.value
-           && machine_.order().incarnation() == config_.owner.incarnation
-           && machine_.order().fingerprint() == config_.owner.fingerprint;
+  owned_ = machine_.running() == 0 && epoch_ == head->epoch && is_own_claim(*head);
   revived_ = true;
   return {};
+}
+
+bool session_core::is_own_claim(const journal_head& head) const {
+  const auto& order = machine_.order();
+  return order.epoch() == head.epoch && order.node() == config_.owner.node.value
+         && order.incarnation() == config_.owner.incarnation
+         && order.fingerprint() == config_.owner.fingerprint;
+}
+
+void session_core::claim() {
+  // One that is closed, or that this node cannot go on with, is only shown.
+  if (!served_ || machine_.closed())
+    return;
+  if (auto owner = own(); !owner && !lost_by(owner.error()))
+    ports_.report(owner.error());
 }
 
 /// Makes sure that the journal takes our records: claims the session if it has not been.
@@ -36,6 +57,16 @@ result<void> session_core::own() {
   const auto before = config_.records->head(machine_.id());
   if (!before)
     return fail(before);
+  if (before->epoch != epoch_) {
+    if (auto read = read_tail(); !read)
+      return read;
+    if (!is_own_claim(*before))
+      return fail(errc::stale_epoch, "another node owns the session");
+    // An earlier claim of ours, of which the answer was lost.
+    epoch_ = before->epoch;
+    owned_ = true;
+    return {};
+  }
   const auto claimed = claimed_record(config_.owner, before->epoch + 1, wall());
   const auto head = config_.records->claim(machine_.id(), before->epoch, config_.owner.node, claimed);
   if (!head)
@@ -107,12 +138,9 @@ void session_core::appended(result<sequence_number> outcome) {
   }
   const auto& why = outcome.error();
   written.done(fail(outcome));
+  if (lost_by(why))
+    return;
   switch (why.code) {
-  case errc::stale_epoch:
-  case errc::not_found:
-  case errc::quarantined:
-    lose(why);
-    break;
   case errc::too_large:
   case errc::overloaded:
     // Certainly not written.
@@ -185,6 +213,21 @@ void session_core::settle(schema::EndCause cause) {
   pause_.succeeded();
   if (preparing_ && preparing_->turn != 0)
     preparing_.reset();
+}
+
+bool session_core::lost_by(const error& why) {
+  if (is_fence(why.code))
+    lose(why);
+  return is_fence(why.code);
+}
+
+void session_core::fence(const error& why) {
+  if (lost_)
+    return;
+  // Whether what is being written gets there is not known: its key tells the next time.
+  if (auto written = std::exchange(writing_, std::nullopt))
+    written->done(tl::unexpected<error>(why));
+  lose(why);
 }
 
 void session_core::lose(const error& why) {

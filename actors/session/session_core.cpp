@@ -135,8 +135,11 @@ bool session_core::decide(post_call& post) {
     return refuse({errc::unavailable, "the session's model is not served here", {}, "model_not_served"});
   if (auto good = check_admission(machine_, config_.limits); !good)
     return refuse(good.error());
-  if (auto owner = own(); !owner)
-    return refuse(owner.error());
+  if (auto owner = own(); !owner) {
+    const auto why = owner.error();
+    refuse(why);
+    return !lost_by(why);
+  }
   // What the claim brought may have changed the answers above.
   if (auto good = check_admission(machine_, config_.limits); !good)
     return refuse(good.error());
@@ -183,7 +186,7 @@ bool session_core::decide(cancel_call& cancel) {
   }
   if (auto owner = own(); !owner) {
     done(fail(owner));
-    return true;
+    return !lost_by(owner.error());
   }
   if (turn = machine_.find(number); turn->ended != 0) {
     done(turn_state(machine_, number));
@@ -206,7 +209,7 @@ bool session_core::decide(close_call& close) {
   if (!machine_.closed()) {
     if (auto owner = own(); !owner) {
       done(fail(owner));
-      return true;
+      return !lost_by(owner.error());
     }
   }
   if (machine_.closed()) {
@@ -256,7 +259,7 @@ void session_core::prepared(std::uint64_t ticket, result<prepared_prompt> outcom
   } else if (outcome) {
     prompt_ = std::move(*outcome);
   } else {
-    prompt_failed(outcome.error());
+    try_failed(outcome.error(), false);
   }
   go_on();
 }

@@ -69,8 +69,12 @@ class session_core {
 
   session_core(session_id session, session_core_config config, session_ports& ports);
 
-  /// Replays the journal; reads until it is done. @returns the journal's errors, `corrupt`, `unsupported`
-  result<void> revive();
+  /// Replays the journal; reads until it is done.
+  /// @param epoch the session is to be claimed from this one only; empty: from the one it is in
+  /// @returns the journal's errors, `corrupt`, `unsupported`
+  result<void> revive(std::optional<epoch_t> epoch = std::nullopt);
+  /// Claims the session now and not when something is to be written; if another has it, it is lost.
+  void claim();
   /// Begins to work: a turn that was running goes on.
   void start() { go_on(); }
 
@@ -82,11 +86,15 @@ class session_core {
   void drain(std::function<void()> done);
   /// Gives the generation up without ending the turn: the next owner goes on with it.
   void stop();
+  /// Ends as if the journal had refused this owner.
+  void fence(const error& why);
 
   // Answers of the ports.
   void appended(result<sequence_number> outcome);
   void prepared(std::uint64_t ticket, result<prepared_prompt> outcome);
   void generating(request_id request, result<void> outcome);
+  /// Nobody can send tokens of this generation any more.
+  void orphaned(request_id request);
   void tokens(schema::TokenBatch::Reader batch);
   void tick();
 
@@ -144,6 +152,9 @@ class session_core {
 
   // Writing: session_commit.cpp.
   result<void> own();
+  bool is_own_claim(const journal_head& head) const;
+  /// Loses the session if that is what a failure means. @returns whether it does
+  bool lost_by(const error& why);
   result<void> read_tail();
   void write(journal_records records, schema::EndCause cause, std::function<void(const result<void>&)> done);
   void settle(schema::EndCause cause);
@@ -155,8 +166,8 @@ class session_core {
   bool prompt_turn(const session_turn& turn);
   bool commit_tokens();
   void start_stream();
-  void stream_failed(const error& why);
-  void prompt_failed(const error& why);
+  void stream_failed(const error& why, bool begun);
+  void try_failed(const error& why, bool begun);
   void end_failed(const error& why);
   void check_stall();
   const answer_text& running_text();

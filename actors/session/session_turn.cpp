@@ -14,7 +14,8 @@ namespace {
 enum class remedy { none, wait, retry };
 
 /// What to do about a failed try.
-remedy remedy_for(errc code) {
+/// @param begun a worker had taken it: even if it is not to blame, that counts as a try
+remedy remedy_for(errc code, bool begun) {
   switch (code) {
   case errc::invalid_argument:
   case errc::unsupported:
@@ -22,8 +23,9 @@ remedy remedy_for(errc code) {
   case errc::too_large:
   case errc::permission:
     return remedy::none; // the next try would end the same way
-  case errc::overloaded:
   case errc::unavailable:
+    return begun ? remedy::retry : remedy::wait; // its engine has fallen, perhaps because of this turn
+  case errc::overloaded:
   case errc::draining:
   case errc::resource_exhausted:
     return remedy::wait; // nothing was tried yet
@@ -58,11 +60,8 @@ bool session_core::drive_turn() {
   if (draining_ && !turn->prompted && !preparing_)
     return false;
   if (auto owner = own(); !owner) {
-    const auto code = owner.error().code;
-    if (code == errc::stale_epoch || code == errc::not_found || code == errc::quarantined) {
-      lose(owner.error());
+    if (lost_by(owner.error()))
       return false;
-    }
     ports_.report(owner.error());
     pause_.failed(now());
     return false;
@@ -117,7 +116,7 @@ bool session_core::commit_tokens() {
     return false;
   if (pending.empty() && stream_->finish().empty()) {
     const auto why = stream_->failure();
-    stream_failed(why);
+    stream_failed(why, true);
     return true;
   }
   token_group group;
@@ -150,12 +149,27 @@ void session_core::start_stream() {
 }
 
 void session_core::generating(request_id request, result<void> outcome) {
-  if (!stream_ || stream_->request() != request || outcome)
+  if (!stream_ || stream_->request() != request)
     return;
+  if (outcome) {
+    stream_->accept();
+    if (stream_->orphaned())
+      orphaned(request);
+    return;
+  }
   // A generation that was not confirmed in time may have started all the same.
   if (outcome.error().code == errc::deadline)
     ports_.abandon(request, schema::EndCause::DEADLINE);
-  stream_failed(outcome.error());
+  stream_failed(outcome.error(), false);
+  go_on();
+}
+
+void session_core::orphaned(request_id request) {
+  if (!stream_ || stream_->request() != request)
+    return;
+  // If it was refused, the answer that says why is on its way.
+  if (!stream_->orphan())
+    return;
   go_on();
 }
 
@@ -166,21 +180,22 @@ void session_core::tokens(schema::TokenBatch::Reader batch) {
   if (auto good = stream_->take(batch, config_.model.text->size()); !good) {
     ports_.report(good.error());
     ports_.abandon(stream_->request(), schema::EndCause::CANCELLED);
-    stream_failed(good.error());
+    stream_failed(good.error(), true);
   }
   go_on();
 }
 
-void session_core::stream_failed(const error& why) {
+void session_core::stream_failed(const error& why, bool begun) {
   stream_.reset();
-  prompt_failed(why);
+  try_failed(why, begun);
 }
 
 /// A try has failed: decides whether there is another one, and when.
-void session_core::prompt_failed(const error& why) {
+/// @param begun a worker had taken it
+void session_core::try_failed(const error& why, bool begun) {
   last_failure_ = why;
   pause_.failed(now());
-  switch (remedy_for(why.code)) {
+  switch (remedy_for(why.code, begun)) {
   case remedy::none:
     return end_failed(why);
   case remedy::wait:
@@ -214,7 +229,7 @@ void session_core::check_stall() {
   const error why{errc::deadline, "no token came for too long", {}, "stalled"};
   ports_.report(why);
   ports_.abandon(stream_->request(), schema::EndCause::DEADLINE);
-  stream_failed(why);
+  stream_failed(why, true);
 }
 
 const answer_text& session_core::running_text() {

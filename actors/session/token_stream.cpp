@@ -31,6 +31,15 @@ result<void> token_stream::take(schema::TokenBatch::Reader batch, token_id vocab
   return {};
 }
 
+bool token_stream::orphan() {
+  orphaned_ = true;
+  if (ended_ || !accepted_)
+    return false;
+  ended_ = true;
+  failure_ = {errc::peer_lost, "the worker of this generation is gone", {}, {}};
+  return true;
+}
+
 void token_stream::end(schema::TokenBatch::Reader batch) {
   ended_ = true;
   switch (batch.getFinish()) {

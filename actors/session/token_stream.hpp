@@ -30,6 +30,13 @@ class token_stream {
   /// @returns `internal` if it leaves out tokens, has unknown ones, comes without credit, or behind the end
   result<void> take(schema::TokenBatch::Reader batch, token_id vocabulary);
 
+  /// A worker has it.
+  void accept() { accepted_ = true; }
+  /// Nobody can send any more of its tokens. @returns whether it has ended with that; while it is not known
+  /// whether a worker has taken it, it is only noted
+  bool orphan();
+  bool orphaned() const { return orphaned_; }
+
   /// Tokens that are not committed.
   std::span<const sampled_token> pending() const { return pending_; }
   /// All before this position are committed. @returns how many of the pending ones those were
@@ -57,6 +64,8 @@ class token_stream {
   position_t first_; ///< of the first pending token
   std::uint32_t credit_;
   std::vector<sampled_token> pending_;
+  bool accepted_ = false;
+  bool orphaned_ = false;
   bool ended_ = false;
   std::string finish_;
   error failure_;

@@ -57,7 +57,7 @@ class actor_world {
     config.tokenizer = system.spawn(toy_tokenizer, text);
     config.router = system.spawn([this](router_actor::pointer self) { return router(self); });
   }
-  ~actor_world() {
+  virtual ~actor_world() {
     for (const auto& handle : caches_)
       caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
     for (const auto& handle : stops_)
@@ -112,7 +112,7 @@ class actor_world {
     return made;
   }
 
-  void run() { scheduler.run(); }
+  virtual void run() { scheduler.run(); }
   void pass(std::int64_t milliseconds) {
     time->pass(milliseconds);
     scheduler.advance_time(std::chrono::milliseconds(milliseconds));

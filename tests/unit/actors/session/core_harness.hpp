@@ -148,6 +148,11 @@ class core_harness : public session_ports {
       return;
     }
   }
+  /// Router and worker of a generation are lost.
+  void orphan(request_id request) {
+    generations[request].ended = true;
+    core->orphaned(request);
+  }
   void pass(std::int64_t milliseconds) {
     time->pass(milliseconds);
     core->tick();
@@ -207,8 +212,13 @@ class core_harness : public session_ports {
   void prepare(prompt_task task) override { prompts.push_back(std::move(task)); }
   void generate(letter<schema::GenerateRequest> mail) override {
     const auto request = mail.read().getRequest();
+    if (refusal) {
+      core->generating(request, tl::unexpected<error>(*refusal));
+      return;
+    }
     generations[request] = toy_generation(mail.read());
-    core->generating(request, {});
+    if (confirms)
+      core->generating(request, {});
   }
   void grant(request_id request, std::uint32_t tokens) override { generations[request].credit += tokens; }
   void abandon(request_id request, schema::EndCause cause) override {
@@ -236,6 +246,8 @@ class core_harness : public session_ports {
   request_id requests = 0;
   std::deque<prompt_task> prompts;
   std::optional<error> prompt_failure;
+  std::optional<error> refusal; ///< the router's answer
+  bool confirms = true;         ///< the router answers at once
   std::map<request_id, toy_generation> generations;
   std::vector<schema::EndCause> abandoned;
   std::vector<session_event> seen; ///< as they were published

@@ -230,6 +230,114 @@ TEST_CASE("an owner that is not one any more ends, and its streams with it") {
   CHECK(world.inboxes[stream].error == static_cast<int>(errc::stale_epoch));
 }
 
+TEST_CASE("a session that is told that it is another's ends, its streams with it, its callers know why") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  const auto stream = world.subscribe(session, 100);
+  world.log->hold();
+  const auto answer = world.post(session, "Hello");
+  world.ask<letter<schema::SessionInfo>>(session, info_atom::value);
+  world.system.spawn([&](caf::event_based_actor* self) {
+    self->send_exit(session, to_caf_error({errc::stale_epoch, "another node owns the session", "", ""}));
+  });
+  world.run();
+  CHECK((**answer).error().code == errc::stale_epoch);
+  CHECK(world.inboxes[stream].ended);
+  CHECK(world.inboxes[stream].error == static_cast<int>(errc::stale_epoch));
+  CHECK(
+    (**world.ask<letter<schema::SessionInfo>>(session, info_atom::value)).error().code == errc::peer_lost);
+  CHECK(world.reports.empty());
+}
+
+TEST_CASE("a session that is to be taken in an epoch is lost if it is in another") {
+  actor_world world;
+  const auto id = world.open();
+  const auto at = [&](epoch_t epoch, bool claim) {
+    auto handle =
+      spawn_session(world.system, id, std::make_shared<const session_config>(world.config), {epoch, claim});
+    world.stop_at_end(handle);
+    return handle;
+  };
+  world.config.incarnation = "start-2";
+  // Nothing is written until something has to be.
+  const auto first = at(1, false);
+  world.info(first);
+  CHECK(world.disk->sessions.at(id).head.epoch == 1);
+  const auto second = at(1, true);
+  CHECK(**world.ask<letter<schema::ActorStatus>>(second, status_atom::value));
+  CHECK(world.disk->sessions.at(id).head.epoch == 2);
+  world.config.incarnation = "start-3";
+  const auto third = at(1, true);
+  const auto refused = world.ask<letter<schema::ActorStatus>>(third, status_atom::value);
+  REQUIRE(refused->has_value());
+  CHECK(!**refused);
+  CHECK(world.disk->sessions.at(id).head.epoch == 2);
+  world.post(second, "Hello");
+  world.settle();
+  CHECK(status_of(world.info(second)) == "idle");
+}
+
+TEST_CASE("a session that is only looked at claims nothing and runs nothing") {
+  actor_world world;
+  const auto id = world.open();
+  const auto owner = world.spawn(id);
+  world.post(owner, "Hello");
+  world.work(2);
+  const auto records = world.disk->sessions.at(id).records.size();
+  const auto generations = world.generations.size();
+  session_start start;
+  start.look_only = true;
+  const auto viewer =
+    spawn_session(world.system, id, std::make_shared<const session_config>(world.config), start);
+  world.stop_at_end(viewer);
+  CHECK(status_of(world.info(viewer)) == "running");
+  world.pass(10'000);
+  CHECK(world.disk->sessions.at(id).records.size() == records);
+  CHECK(world.generations.size() == generations);
+}
+
+TEST_CASE("a generation that everybody has let go of is begun again at once") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  world.post(session, "Hello");
+  world.work(2);
+  // The node of router and worker is lost: nothing holds the sink any more, and nothing will be sent.
+  world.generations.clear();
+  world.run();
+  world.pass(1'000);
+  REQUIRE(world.generations.size() == 1);
+  CHECK(world.abandoned.empty());
+  world.settle();
+  CHECK(status_of(world.info(session)) == "idle");
+  const auto& tokens = world.generations.rbegin()->second.tokens;
+  auto golden = world.text->encode(toy_chat({{"user", "Hello"}}));
+  while (golden.size() < tokens.size())
+    golden.push_back(toy_next(1, golden));
+  CHECK(tokens == golden);
+}
+
+TEST_CASE("whoever watches where tokens go learns that the session has ended") {
+  actor_world world;
+  const auto session = world.spawn(world.open());
+  world.post(session, "Hello");
+  world.work(1);
+  const auto sink = world.generations.begin()->second.sink;
+  bool down = false;
+  world.system.spawn([&](caf::event_based_actor* self) {
+    self->monitor(sink);
+    self->set_down_handler([&, self](const caf::down_msg&) {
+      down = true;
+      self->quit();
+    });
+    return caf::behavior{[](int) {}};
+  });
+  world.run();
+  CHECK(!down);
+  caf::anon_send_exit(session, caf::exit_reason::kill);
+  world.run();
+  CHECK(down);
+}
+
 TEST_CASE("closing a session ends its turn and its streams cleanly") {
   actor_world world;
   const auto session = world.spawn(world.open());

@@ -275,3 +275,116 @@ TEST_CASE("an owner that the journal refuses stops at once") {
   world.post("again");
   CHECK(world.answers[1].error().code == errc::stale_epoch);
 }
+
+TEST_CASE("a generation of which router and worker are lost is begun again behind what is committed") {
+  core_harness world;
+  world.post("Hello");
+  world.make_prompt();
+  world.work(2);
+  world.log->hold();
+  world.work(1); // is being written
+  world.orphan(1);
+  CHECK(world.generations.size() == 1);
+  world.log->resume();
+  CHECK(world.count("token") == 2);
+  world.pass(100);
+  REQUIRE(world.generations.size() == 2);
+  CHECK(world.generations[2].tokens == world.core->machine().tokens());
+  CHECK(world.abandoned.empty());
+  world.settle();
+  CHECK(world.status(1) == "completed");
+  CHECK(answer_of(world) == golden_answer(world, 1, 12));
+  CHECK(world.seen == world.replay());
+}
+
+TEST_CASE("a generation that has ended is not lost afterwards, nor is one that was given up") {
+  core_harness world;
+  world.post("Hello");
+  world.settle();
+  world.core->orphaned(1);
+  CHECK(world.status(1) == "completed");
+  world.post("Go on");
+  world.make_prompt();
+  world.core->orphaned(1);
+  world.pass(10'000);
+  CHECK(world.generations.size() == 2);
+  world.cancel();
+  world.core->orphaned(2);
+  CHECK(world.status(2) == "cancelled");
+  CHECK(world.reports.empty());
+}
+
+TEST_CASE("a refusal is what the router says, also when the sink was let go before") {
+  core_harness world;
+  world.confirms = false;
+  world.post("Hello");
+  world.make_prompt();
+  // Were it taken for a lost worker, three of them would be the end of the turn.
+  for (request_id request = 1; request <= 8; ++request) {
+    world.orphan(request);
+    world.core->generating(request, tl::unexpected<error>(error{errc::unavailable, "no worker", "", ""}));
+    world.pass(5'000);
+    CHECK(world.status(1) == "running");
+  }
+  world.confirms = true;
+  world.settle();
+  CHECK(world.status(1) == "completed");
+  CHECK(answer_of(world) == golden_answer(world, 1, 12));
+}
+
+TEST_CASE("a worker that is lost before the router's answer is known with the answer") {
+  core_harness world;
+  world.confirms = false;
+  world.post("Hello");
+  world.make_prompt();
+  world.orphan(1);
+  world.pass(1'000);
+  CHECK(world.generations.size() == 1);
+  world.confirms = true;
+  world.core->generating(1, {});
+  world.pass(100);
+  CHECK(world.generations.size() == 2);
+  world.settle();
+  CHECK(answer_of(world) == golden_answer(world, 1, 12));
+}
+
+TEST_CASE("a mesh without a worker is waited for; an engine that falls with the turn is not for ever") {
+  core_harness world;
+  world.refusal = {errc::unavailable, "no worker runs", "", ""};
+  world.post("Hello");
+  world.make_prompt();
+  for (int i = 0; i < 20; ++i)
+    world.pass(5'000);
+  CHECK(world.status(1) == "running");
+  world.refusal.reset();
+  world.pass(5'000);
+  REQUIRE(world.generations.size() == 1);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(world.status(1) == "running");
+    world.fail_generation(errc::unavailable);
+    world.pass(5'000);
+  }
+  CHECK(world.status(1) == "failed");
+  CHECK(world.generations.size() == 3);
+}
+
+TEST_CASE("tries are counted from the last committed token, however long each takes") {
+  core_harness::options with;
+  with.max_tokens = 40;
+  with.seed = 9;
+  core_harness world(with);
+  world.post("Hello");
+  world.make_prompt();
+  for (int i = 0; i < 12 && world.status(1) == "running"; ++i) {
+    world.work(1);
+    world.pass(100'000);
+    world.fail_generation(errc::peer_lost);
+    world.pass(10'000);
+    world.fail_generation(errc::peer_lost);
+    world.pass(10'000);
+  }
+  CHECK(world.status(1) == "running");
+  world.settle();
+  CHECK(world.status(1) == "completed");
+  CHECK(answer_of(world) == golden_answer(world, 9, 40));
+}

@@ -119,6 +119,16 @@ TEST_CASE("a claim is an event only if a turn is taken over or the owner is anot
   CHECK(machine.order().attempts() == 3);
 }
 
+TEST_CASE("a claim that met the end of a session changes only its owner") {
+  session_machine machine(some);
+  const auto journal = journal_builder().opened().claimed("a", 1).closed().claimed("b", 2);
+  CHECK(lines(machine, journal).empty());
+  CHECK(machine.closed());
+  CHECK(machine.order().node() == "b");
+  CHECK(machine.order().epoch() == 2);
+  CHECK(!machine.apply({5, 2, closed_record("deleted", 9'600)}));
+}
+
 TEST_CASE("a token ends the count of tries") {
   session_machine machine(some);
   lines(machine, journal_builder().opened().accepted(1, "one").prompted(1, 0, {1}).claimed("a", 2).released(

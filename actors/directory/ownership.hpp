@@ -1,0 +1,80 @@
+#pragma once
+
+#include "actors/directory/session_peers.hpp"
+#include "actors/session/journal.hpp"
+#include "messages/catalogue.hpp"
+#include "messages/ids.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+namespace godwit {
+
+/// Where a session is to be looked for, by the name in its journal's head and by what the mesh knows of that
+/// node. Only a guess decides here; who really owns a session the journal's epoch does. Times are steady
+/// milliseconds.
+class ownership {
+ public:
+  struct limits {
+    /// A node that this one has not seen yet counts as gone only so long after the start.
+    std::chrono::milliseconds settle;
+    /// What another node took is not taken back for so long while that node is not to be seen from here:
+    /// perhaps only the way to it is cut, and the two would take it from each other for ever.
+    std::chrono::milliseconds yield;
+  };
+  enum class place {
+    here,    ///< it is this node's
+    there,   ///< another node that is up has it
+    gone,    ///< its node is lost: whoever is asked for it may take it
+    unknown, ///< its node was not seen yet, which says little so soon after the start
+    yielded, ///< a node that is not to be seen from here took it a moment ago
+  };
+  struct finding {
+    place where = place::here;
+    directory_actor directory; ///< if there
+  };
+
+  /// @param peers null: there are no other nodes, and everything is here
+  ownership(node_name self, std::shared_ptr<const session_peers> peers, const limits& with, std::int64_t now);
+
+  bool alone() const { return !peers_; }
+  bool settled(std::int64_t now) const { return now >= settled_at_; }
+
+  finding of(const journal_head& head, std::int64_t now) const;
+  /// Whether this node is the one to take a session of a lost node without being asked.
+  /// @param alive as the mesh says now
+  bool ours_to_take(const session_id& session, const std::vector<node_name>& alive) const;
+  /// Whether another node has claimed a session that this one knew in an epoch.
+  bool is_taken(const journal_head& head, epoch_t known) const;
+  std::vector<node_name> alive() const;
+
+  /// The mesh says that a node is gone.
+  void lost(const node_name& node, std::int64_t now);
+  /// A node gives what it does not run to others: it shuts down.
+  void drains(const node_name& node, std::int64_t now);
+  /// A node has claimed a session of this one.
+  void taken(const session_id& session, const node_name& by, std::int64_t now);
+  /// Forgets what is over.
+  void tidy(std::int64_t now);
+
+ private:
+  struct yielded {
+    node_name to;
+    std::int64_t until;
+  };
+
+  node_name self_;
+  std::shared_ptr<const session_peers> peers_;
+  limits limits_;
+  std::int64_t settled_at_;
+  std::set<node_name> lost_; ///< before it is settled
+  std::map<node_name, std::int64_t> drains_until_;
+  std::unordered_map<session_id, yielded> yielded_;
+};
+
+} // namespace godwit
