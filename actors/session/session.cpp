@@ -94,11 +94,10 @@ class session_shell final : public session_ports {
       return;
     }
     looks_only_ = start.look_only;
-    if (looks_only_)
-      return;
-    if (start.claim)
+    if (start.claim && !looks_only_)
       core_.claim();
-    core_.start();
+    if (!looks_only_)
+      core_.start();
     begun_ = true;
     // An actor cannot end while it is being made.
     if (broken_)

@@ -6,6 +6,7 @@
 #include "tests/support/journal_over_memory.hpp"
 #include "tests/support/toy_generation.hpp"
 #include "tests/support/toy_tokenizer.hpp"
+#include "tests/unit/actors/directory/fake_peers.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -231,4 +232,115 @@ TEST_CASE("sessions on many threads answer as each would alone") {
   caf::anon_send(directory, stop_atom::value);
   caf::anon_send(tokenizer, stop_atom::value);
   caf::anon_send(router, stop_atom::value);
+}
+
+TEST_CASE("three directories on threads of their own serve one journal, also when one of them ends") {
+  constexpr int sessions = 12;
+  constexpr auto patience = std::chrono::seconds(60);
+  std::atomic<request_id> requests{0};
+  std::atomic<std::uint64_t> randoms{0};
+  caf::actor_system_config settings;
+  settings.set("scheduler.max-threads", 4U);
+  caf::actor_system system(settings);
+  session_config shared;
+  shared.records = std::make_shared<threaded_journal>();
+  shared.model = {"toy", "toy-1", 4'000, 0, std::make_shared<toy_text>()};
+  shared.time = system_time();
+  shared.next_request = [&] { return ++requests; };
+  shared.random = [&] { return ++randoms * 0x9e3779b97f4a7c15U; };
+  shared.limits.token_credit = 5;
+  shared.tokenizer = system.spawn(toy_tokenizer, std::make_shared<const toy_text>());
+  shared.router = system.spawn(eager_router);
+  std::vector<node_name> names;
+  std::vector<std::shared_ptr<fake_peers>> peers;
+  std::vector<directory_actor> directories;
+  for (const auto* name : {"a", "b", "c"}) {
+    names.emplace_back(name);
+    peers.push_back(std::make_shared<fake_peers>(names.back()));
+    directory_config config;
+    config.sessions = shared;
+    config.sessions.node = names.back();
+    config.sessions.incarnation = name;
+    config.limits.tick = std::chrono::milliseconds(20);
+    config.limits.idle_after = std::chrono::milliseconds(50);
+    config.limits.recheck = std::chrono::milliseconds(20);
+    config.peers = peers.back();
+    directories.push_back(spawn_directory(system, std::move(config)));
+  }
+  for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t k = 0; k < 3; ++k)
+      if (i != k)
+        peers[i]->up(names[k], directories[k]);
+  {
+    caf::scoped_actor self(system);
+    const auto fail_on = [](const caf::error& why) { FAIL(from_caf_error(why).message); };
+    const auto locate = [&](std::size_t at, const std::string& id) {
+      session_actor session;
+      self
+        ->request(directories[at], patience, letter<schema::LocateRequest>::make([&](auto b) {
+          b.setSession(text_view(id));
+          b.setTenant("t");
+        }))
+        .receive([&](const session_actor& found) { session = found; }, fail_on);
+      return session;
+    };
+    // A session may just be going when it was found: the next try finds where to.
+    const auto post = [&](std::size_t at, const std::string& id, const std::string& key) {
+      for (int tries = 0; tries < 1'000; ++tries) {
+        bool accepted = false;
+        self
+          ->request(locate(at, id), patience, letter<schema::PostMessage>::make([&](auto b) {
+            b.setContent("Hello");
+            b.setIdempotencyKey(text_view(key));
+          }))
+          .receive(
+            [&](const letter<schema::MessageAccepted>&) { accepted = true; }, [](const caf::error&) {});
+        if (accepted)
+          return;
+      }
+      FAIL("a message was not taken");
+    };
+    const auto turns_at_rest = [&](std::size_t at, const std::string& id) {
+      std::uint32_t turns = 0;
+      self->request(locate(at, id), patience, info_atom::value)
+        .receive(
+          [&](const letter<schema::SessionInfo>& info) {
+            if (text_of(info.read().getStatus()) == "idle")
+              turns = info.read().getTurns();
+          },
+          [](const caf::error&) {});
+      return turns;
+    };
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < sessions; ++i)
+      self
+        ->request(directories[i % 3], patience, letter<schema::SessionSettings>::make([&](auto b) {
+          b.setTenant("t");
+          b.initSampling().setSeed(i);
+          b.setMaxTokens(answer_length);
+        }))
+        .receive(
+          [&](const letter<schema::SessionInfo>& info) { ids.push_back(text_of(info.read().getId())); },
+          fail_on);
+    for (std::size_t i = 0; i < sessions; ++i)
+      post((i + 1) % 3, ids[i], "first");
+    for (const auto& lost : {1, 2})
+      peers[static_cast<std::size_t>(lost)]->down(names[0]);
+    self->send(directories[0], stop_atom::value);
+    for (std::size_t i = 0; i < sessions; ++i)
+      post(1 + i % 2, ids[i], "second");
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (const auto& id : ids) {
+      while (turns_at_rest(1, id) != 2 && std::chrono::steady_clock::now() < until) {
+      }
+      CHECK(turns_at_rest(2, id) == 2);
+    }
+  }
+  for (const auto& one : peers)
+    for (const auto& name : names)
+      one->down(name);
+  for (const auto& one : directories)
+    caf::anon_send(one, stop_atom::value);
+  caf::anon_send(shared.tokenizer, stop_atom::value);
+  caf::anon_send(shared.router, stop_atom::value);
 }
