@@ -138,7 +138,7 @@ void directory_shell::pass_on(const question& who, const whereabouts& found,
         --passing_;
         const auto failure = from_caf_error(why);
         if (failure.code == errc::draining)
-          owners_.drains(owner, now());
+          owners_.given_up(next.session, owner, now());
         else if (failure.code != errc::peer_lost)
           return done(tl::unexpected<error>(failure));
         (this->*again)(next, done);

@@ -8,10 +8,11 @@ namespace godwit {
 
 namespace {
 
-/// A node that is shutting down, or was started again by then.
-constexpr std::int64_t drain_memory = 2'000;
-/// Sessions taken from here that are remembered: one that is forgotten may be taken back too soon.
-constexpr std::size_t most_yielded = 100'000;
+/// Milliseconds in which a node that shuts down is not asked again for the same session. It may be up again
+/// by then.
+constexpr std::int64_t given_up_for = 2'000;
+/// Sessions of which something is remembered; what is forgotten costs a call or a claim too many.
+constexpr std::size_t most_notes = 100'000;
 
 } // namespace
 
@@ -24,15 +25,18 @@ ownership::finding ownership::of(const journal_head& head, std::int64_t now) con
   // The head of a quarantined session may have no owner.
   if (alone() || head.owner == self_ || head.owner.empty())
     return {place::here, {}};
-  if (const auto drains = drains_until_.find(head.owner);
-      drains != drains_until_.end() && now < drains->second)
+  if (says(given_up_, head, now))
     return {place::gone, {}};
   if (auto directory = peers_->find(head.owner))
     return {place::there, std::move(*directory)};
-  if (const auto given = yielded_.find(head.session);
-      given != yielded_.end() && given->second.to == head.owner && now < given->second.until)
+  if (says(yielded_, head, now))
     return {place::yielded, {}};
   return {settled(now) || lost_.contains(head.owner) ? place::gone : place::unknown, {}};
+}
+
+bool ownership::says(const notes& from, const journal_head& head, std::int64_t now) {
+  const auto found = from.find(head.session);
+  return found != from.end() && found->second.node == head.owner && now < found->second.until;
 }
 
 bool ownership::ours_to_take(const session_id& session, const std::vector<node_name>& alive) const {
@@ -49,26 +53,26 @@ std::vector<node_name> ownership::alive() const {
 }
 
 void ownership::lost(const node_name& node, std::int64_t now) {
-  drains_until_.erase(node);
   // It was seen from here until now, so that it is not the way to it that was cut when it took them.
-  std::erase_if(yielded_, [&](const auto& entry) { return entry.second.to == node; });
+  std::erase_if(yielded_, [&](const auto& entry) { return entry.second.node == node; });
   if (!settled(now))
     lost_.insert(node);
 }
 
-void ownership::drains(const node_name& node, std::int64_t now) {
-  drains_until_[node] = now + drain_memory;
+void ownership::given_up(const session_id& session, const node_name& by, std::int64_t now) {
+  if (given_up_.size() < most_notes || given_up_.contains(session))
+    given_up_[session] = {by, now + given_up_for};
 }
 
 void ownership::taken(const session_id& session, const node_name& by, std::int64_t now) {
-  if (yielded_.size() < most_yielded || yielded_.contains(session))
+  if (yielded_.size() < most_notes || yielded_.contains(session))
     yielded_[session] = {by, now + limits_.yield.count()};
 }
 
 void ownership::tidy(std::int64_t now) {
   if (settled(now))
     lost_.clear();
-  std::erase_if(drains_until_, [&](const auto& entry) { return now >= entry.second; });
+  std::erase_if(given_up_, [&](const auto& entry) { return now >= entry.second.until; });
   std::erase_if(yielded_, [&](const auto& entry) { return now >= entry.second.until; });
 }
 

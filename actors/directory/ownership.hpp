@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -55,26 +54,29 @@ class ownership {
 
   /// The mesh says that a node is gone.
   void lost(const node_name& node, std::int64_t now);
-  /// A node gives what it does not run to others: it shuts down.
-  void drains(const node_name& node, std::int64_t now);
+  /// A node that shuts down does not take up a session of its own any more: another may have it.
+  void given_up(const session_id& session, const node_name& by, std::int64_t now);
   /// A node has claimed a session of this one.
   void taken(const session_id& session, const node_name& by, std::int64_t now);
   /// Forgets what is over.
   void tidy(std::int64_t now);
 
  private:
-  struct yielded {
-    node_name to;
+  /// What a node did with a session, and how long that is remembered.
+  struct note {
+    node_name node;
     std::int64_t until;
   };
+  using notes = std::unordered_map<session_id, note>;
+  static bool says(const notes& from, const journal_head& head, std::int64_t now);
 
   node_name self_;
   std::shared_ptr<const session_peers> peers_;
   limits limits_;
   std::int64_t settled_at_;
   std::set<node_name> lost_; ///< before it is settled
-  std::map<node_name, std::int64_t> drains_until_;
-  std::unordered_map<session_id, yielded> yielded_;
+  notes given_up_;
+  notes yielded_;
 };
 
 } // namespace godwit

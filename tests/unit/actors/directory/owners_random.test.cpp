@@ -93,6 +93,8 @@ class mesh_life : public mesh_world {
       REQUIRE(check(one.id) == turns);
       REQUIRE(one.seen == events(one.id));
     }
+    // Here no link fails what was asked of a node that is gone: it takes its whole time.
+    pass(limits.request_timeout.count() + 1);
     for (std::size_t i = 0; i < nodes.size(); ++i)
       REQUIRE(gauge(i, "waiting_calls") == 0);
   }
@@ -243,13 +245,13 @@ class mesh_life : public mesh_world {
   std::optional<std::size_t> some_node() {
     const std::size_t first = roll(3);
     for (std::size_t i = 0; i < 3; ++i)
-      if (const auto node = (first + i) % 3; running(node))
-        return node;
+      if (const auto next = (first + i) % 3; running(next))
+        return next;
     return std::nullopt;
   }
   void post_next(client& one) {
-    const auto node = some_node();
-    if (one.posting || one.acknowledged == turns || !node)
+    const auto at = some_node();
+    if (one.posting || one.acknowledged == turns || !at)
       return;
     one.posting = true;
     const auto number = one.acknowledged + 1;
@@ -258,27 +260,26 @@ class mesh_life : public mesh_world {
       to.setIdempotencyKey("k" + std::to_string(number));
     });
     constexpr auto patience = std::chrono::seconds(6);
-    system.spawn(
-      [&one, number, mail, to = nodes[*node].directory, id = one.id](caf::event_based_actor* self) {
-        const auto failed = [&one](const caf::error&) { one.posting = false; };
-        self->request(to, patience, named(id))
-          .then(
-            [self, &one, number, mail, failed](const session_actor& session) {
-              self->request(session, patience, mail)
-                .then(
-                  [&one, number](const letter<schema::MessageAccepted>& accepted) {
-                    CHECK(accepted.read().getTurn() == number);
-                    one.acknowledged = number;
-                    one.posting = false;
-                  },
-                  failed);
-            },
-            failed);
-      });
+    system.spawn([&one, number, mail, to = nodes[*at].directory, id = one.id](caf::event_based_actor* self) {
+      const auto failed = [&one](const caf::error&) { one.posting = false; };
+      self->request(to, patience, named(id))
+        .then(
+          [self, &one, number, mail, failed](const session_actor& session) {
+            self->request(session, patience, mail)
+              .then(
+                [&one, number](const letter<schema::MessageAccepted>& accepted) {
+                  CHECK(accepted.read().getTurn() == number);
+                  one.acknowledged = number;
+                  one.posting = false;
+                },
+                failed);
+          },
+          failed);
+    });
   }
   void read_on(client& one) {
-    const auto node = some_node();
-    if (one.looking || one.session || !node)
+    const auto at = some_node();
+    if (one.looking || one.session || !at)
       return;
     one.looking = true;
     const auto reading = ++one.reading;
@@ -301,7 +302,7 @@ class mesh_life : public mesh_world {
         to.setAfter(one.seen.back());
     });
     constexpr auto patience = std::chrono::seconds(6);
-    system.spawn([&one, reading, sink, mail, to = nodes[*node].directory](caf::event_based_actor* self) {
+    system.spawn([&one, reading, sink, mail, to = nodes[*at].directory](caf::event_based_actor* self) {
       const auto failed = [&one, reading](const caf::error&) {
         if (reading == one.reading)
           one.session = nullptr;
@@ -360,7 +361,7 @@ std::uint32_t setting(const char* name, std::uint32_t otherwise) {
 
 TEST_CASE("whatever happens to three nodes, each message is answered once and read once") {
   const auto first = setting("GODWIT_OWNER_FIRST_SEED", 1);
-  const auto lives = setting("GODWIT_OWNER_SEEDS", 100);
+  const auto lives = setting("GODWIT_OWNER_SEEDS", 60);
   epoch_t owners = 0;
   for (auto seed = first; seed < first + lives; ++seed) {
     INFO("GODWIT_OWNER_FIRST_SEED=" << seed << " GODWIT_OWNER_SEEDS=1 runs it again");

@@ -57,11 +57,12 @@ TEST_CASE("a node that is known to be lost is gone at once, and back when it is 
   CHECK(world.of("you", 100) == place::there);
 }
 
-TEST_CASE("a node that drains gives away what it does not run, for as long as that is believed") {
+TEST_CASE("what a node that shuts down does not take up may be had by another, the rest is its") {
   two_nodes world;
   world.peers->up(node_name("you"), {});
-  world.owners.drains(node_name("you"), 100);
+  world.owners.given_up(session_id("ses_1"), node_name("you"), 100);
   CHECK(world.of("you", 100) == place::gone);
+  CHECK(world.owners.of(head_of("you", 1, "ses_2"), 100).where == place::there);
   CHECK(world.of("you", 2'100) == place::there);
 }
 

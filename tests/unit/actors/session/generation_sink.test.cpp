@@ -85,13 +85,13 @@ TEST_CASE("whoever watches a sink learns that its session is gone, also when it 
       return caf::behavior{[](int) {}};
     });
   };
-  watch();
+  const auto first = watch(); // an actor that nobody holds would end
   all.scheduler.run();
   CHECK(down == 0);
   sinks.end();
   all.scheduler.run();
   CHECK(down == 1);
-  watch();
+  const auto second = watch();
   all.scheduler.run();
   CHECK(down == 2);
 }

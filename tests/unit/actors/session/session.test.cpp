@@ -323,7 +323,7 @@ TEST_CASE("whoever watches where tokens go learns that the session has ended") {
   world.work(1);
   const auto sink = world.generations.begin()->second.sink;
   bool down = false;
-  world.system.spawn([&](caf::event_based_actor* self) {
+  const auto watcher = world.system.spawn([&](caf::event_based_actor* self) {
     self->monitor(sink);
     self->set_down_handler([&, self](const caf::down_msg&) {
       down = true;

@@ -383,7 +383,8 @@ TEST_CASE("tries are counted from the last committed token, however long each ta
     world.fail_generation(errc::peer_lost);
     world.pass(10'000);
   }
-  CHECK(world.status(1) == "running");
+  // Far more tries than are allowed without a token between them.
+  CHECK(world.generations.size() > 8);
   world.settle();
   CHECK(world.status(1) == "completed");
   CHECK(answer_of(world) == golden_answer(world, 9, 40));
