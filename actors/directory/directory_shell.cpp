@@ -107,16 +107,20 @@ directory_shell::live_entry& directory_shell::spawn(const journal_head& head, st
 }
 
 void directory_shell::claimed(const session_id& session, const caf::actor_addr& actor, bool success) {
-  const auto found = entries_.find(session);
-  if (found == entries_.end() || found->second.handle.address() != actor)
+  if (!lives(session, actor))
     return; // it has ended, and those who waited look elsewhere
   if (!success) {
     // An actor that only was too slow must not go on unknown.
-    self_->send(found->second.handle, stop_atom::value);
+    self_->send(entries_.at(session).handle, stop_atom::value);
     return forget(session);
   }
   ++taken_count_;
   keep(session);
+}
+
+bool directory_shell::lives(const session_id& session, const caf::actor_addr& actor) const {
+  const auto found = entries_.find(session);
+  return found != entries_.end() && found->second.handle.address() == actor;
 }
 
 void directory_shell::forget(const session_id& session) {
@@ -147,21 +151,28 @@ void directory_shell::close_then_erase(const question& who, const informed& done
   entry.busy = true;
   auto close =
     letter<schema::CloseSession>::make([](schema::CloseSession::Builder b) { b.setCause("deleted"); });
+  const auto answered = [this, who, done, actor = entry.handle.address()](
+                          const result<letter<schema::SessionInfo>>& closed) {
+    erased(who, actor, closed, done);
+  };
   self_->request(entry.handle, limits_.request_timeout, std::move(close))
-    .then([this, who, done](const letter<schema::SessionInfo>& closed) { erased(who, closed, done); },
-      [this, who, done](
-        const caf::error& why) { erased(who, tl::unexpected<error>(from_caf_error(why)), done); });
+    .then([answered](const letter<schema::SessionInfo>& closed) { answered(closed); },
+      [answered](const caf::error& why) { answered(tl::unexpected<error>(from_caf_error(why))); });
 }
 
-void directory_shell::erased(
-  const question& who, const result<letter<schema::SessionInfo>>& closed, const informed& done) {
-  if (!closed && closed.error().code == errc::stale_epoch && who.hops < most_hops) {
-    // Another node has it, and is asked.
-    forget(who.session);
-    return erase({who.session, who.tenant, who.hops + 1}, done);
-  }
+void directory_shell::erased(const question& who, const caf::actor_addr& actor,
+  const result<letter<schema::SessionInfo>>& closed, const informed& done) {
   if (!closed) {
-    keep(who.session);
+    // Its end may be known before its answer, and another actor be there.
+    const bool there = lives(who.session, actor);
+    if (closed.error().code == errc::stale_epoch && who.hops < most_hops) {
+      // Another node has it, and is asked.
+      if (there)
+        forget(who.session);
+      return erase({who.session, who.tenant, who.hops + 1}, done);
+    }
+    if (there)
+      keep(who.session);
     return done(fail(closed));
   }
   const auto gone = records().erase(who.session);

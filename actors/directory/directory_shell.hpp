@@ -113,6 +113,8 @@ class directory_shell {
   result<session_actor> revive(const journal_head& head, std::int64_t used);
   live_entry& spawn(const journal_head& head, std::int64_t used, bool claim);
   void claimed(const session_id& session, const caf::actor_addr& actor, bool success);
+  /// Whether a session's actor still is this one.
+  bool lives(const session_id& session, const caf::actor_addr& actor) const;
   /// Its actor is gone, or goes.
   void forget(const session_id& session);
   /// It does not leave after all.

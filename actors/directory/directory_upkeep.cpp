@@ -124,15 +124,17 @@ void directory_shell::passivate() {
     if (entry.busy)
       continue;
     entry.busy = true;
+    const auto answered = [this, session, actor = entry.handle.address()](bool leaves) {
+      // Its end may be known before its answer, and another actor be there.
+      if (!lives(session, actor))
+        return;
+      if (leaves)
+        forget(session);
+      else
+        keep(session);
+    };
     self_->request(entry.handle, limits_.request_timeout, passivate_atom::value)
-      .then(
-        [this, session](bool leaves) {
-          if (leaves)
-            forget(session);
-          else
-            keep(session);
-        },
-        [this, session](const caf::error&) { keep(session); });
+      .then(answered, [answered](const caf::error&) { answered(false); });
   }
 }
 
