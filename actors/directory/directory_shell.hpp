@@ -120,7 +120,8 @@ class directory_shell {
   /// It does not leave after all.
   void keep(const session_id& session);
   void close_then_erase(const question& who, const informed& done);
-  void erased(const question& who, const result<letter<schema::SessionInfo>>& closed, const informed& done);
+  void erased(const question& who, const caf::actor_addr& actor,
+    const result<letter<schema::SessionInfo>>& closed, const informed& done);
 
   // Sessions of other nodes: directory_owners.cpp.
   void seek(const question& who, const sought& done);

@@ -45,7 +45,7 @@ bool ownership::ours_to_take(const session_id& session, const std::vector<node_n
 }
 
 bool ownership::is_taken(const journal_head& head, epoch_t known) const {
-  return head.owner != self_ && head.epoch > known;
+  return head.owner != self_ && (head.epoch > known || (!alone() && peers_->find(head.owner)));
 }
 
 std::vector<node_name> ownership::alive() const {

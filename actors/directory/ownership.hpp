@@ -48,7 +48,8 @@ class ownership {
   /// Whether this node is the one to take a session of a lost node without being asked.
   /// @param alive as the mesh says now
   bool ours_to_take(const session_id& session, const std::vector<node_name>& alive) const;
-  /// Whether another node has claimed a session that this one knew in an epoch.
+  /// Whether another node has a session that is live here: it has claimed it since the epoch in which this
+  /// one knew it, or it had it all the time and is to be seen again.
   bool is_taken(const journal_head& head, epoch_t known) const;
   std::vector<node_name> alive() const;
 

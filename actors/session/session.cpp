@@ -94,9 +94,14 @@ class session_shell final : public session_ports {
       return;
     }
     looks_only_ = start.look_only;
-    if (start.claim && !looks_only_)
-      core_.claim();
-    if (!looks_only_)
+    if (start.claim)
+      if (const auto claimed = core_.claim(); !claimed && !broken_) {
+        // Without the journal's word it is nobody's to show: its owner may go on with it.
+        report(claimed.error());
+        lost_ = true;
+        broken_ = claimed.error();
+      }
+    if (!looks_only_ && !broken_)
       core_.start();
     begun_ = true;
     // An actor cannot end while it is being made.
@@ -345,7 +350,7 @@ class session_shell final : public session_ports {
   std::optional<error> broken_;
   bool begun_ = false;
   bool looks_only_ = false;
-  bool lost_ = false;      ///< to another node, or erased
+  bool lost_ = false;      ///< to another node, or erased, or not claimed
   bool suspended_ = false; ///< since its last turn
   std::int64_t wake_at_ = never;
 };

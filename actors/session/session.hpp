@@ -44,7 +44,7 @@ struct session_start {
   /// with `stale_epoch`. Empty: whatever epoch it is in, which is right where there is one node.
   std::optional<epoch_t> epoch = std::nullopt;
   /// Claims it at once. A request for its status is answered when the journal has decided, with an error if
-  /// against.
+  /// against or not at all; then the actor ends.
   bool claim = false;
   /// Only shows what the journal has: claims nothing, and runs nothing.
   bool look_only = false;

@@ -42,12 +42,17 @@ bool session_core::is_own_claim(const journal_head& head) const {
          && order.fingerprint() == config_.owner.fingerprint;
 }
 
-void session_core::claim() {
+result<void> session_core::claim() {
   // One that is closed, or that this node cannot go on with, is only shown.
   if (!served_ || machine_.closed())
-    return;
-  if (auto owner = own(); !owner && !lost_by(owner.error()))
-    ports_.report(owner.error());
+    return {};
+  auto owner = own();
+  // If only the answer was lost, the second try finds that.
+  if (!owner && !is_fence(owner.error().code))
+    owner = own();
+  if (!owner)
+    lost_by(owner.error());
+  return owner;
 }
 
 /// Makes sure that the journal takes our records: claims the session if it has not been.

@@ -73,8 +73,9 @@ class session_core {
   /// @param epoch the session is to be claimed from this one only; empty: from the one it is in
   /// @returns the journal's errors, `corrupt`, `unsupported`
   result<void> revive(std::optional<epoch_t> epoch = std::nullopt);
-  /// Claims the session now and not when something is to be written; if another has it, it is lost.
-  void claim();
+  /// Claims the session now and not when something is to be written. @returns the journal's errors; after
+  /// `stale_epoch` the session is lost
+  result<void> claim();
   /// Begins to work: a turn that was running goes on.
   void start() { go_on(); }
 

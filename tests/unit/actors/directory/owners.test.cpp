@@ -545,6 +545,22 @@ TEST_CASE("a claim whose answer was lost is not another owner's") {
   CHECK(world.check(id) == 1);
 }
 
+TEST_CASE("a node that could not claim a session does not show it as its own") {
+  mesh_world world(2);
+  const auto id = world.create(a);
+  const auto session = *world.find(a, id);
+  world.stop(a);
+  world.lose(a);
+  world.log->fail_next(
+    memory_journal::call::claim, {errc::deadline, "the journal took too long", "", ""}, 100);
+  CHECK(!world.find(b, id));
+  CHECK(world.gauge(b, "live_sessions") == 0);
+  world.resume(a);
+  world.run();
+  CHECK(*world.find(b, id) == session);
+  CHECK(world.epoch(id) == 1);
+}
+
 TEST_CASE("a directory that ends is not told of lost nodes any more") {
   mesh_world world(2);
   const auto peers = world.nodes[a].peers;

@@ -87,7 +87,8 @@ class mesh_life : public mesh_world {
 
   void check_all() {
     for (auto& one : clients_) {
-      INFO("session " << one.id << " of " << owner(one.id) << " in epoch " << epoch(one.id));
+      INFO("session " << one.id << " of " << owner(one.id) << " in epoch " << epoch(one.id)
+                      << ", read from actor " << (one.session ? one.session.id() : 0));
       REQUIRE(one.acknowledged == turns);
       REQUIRE(!stored(one.id).head.running);
       REQUIRE(check(one.id) == turns);

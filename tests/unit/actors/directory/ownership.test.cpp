@@ -89,4 +89,6 @@ TEST_CASE("a session is another's when another has claimed it since") {
   CHECK(world.owners.is_taken(head_of("you", 3), 2));
   // A lost node's session that this one has not claimed yet.
   CHECK(!world.owners.is_taken(head_of("you", 2), 2));
+  world.peers->up(node_name("you"), {});
+  CHECK(world.owners.is_taken(head_of("you", 2), 2));
 }
