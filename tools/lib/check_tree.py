@@ -21,6 +21,8 @@ KERNELS_MAY_USE = {"messages/ids.hpp", "messages/error.hpp", "messages/result.hp
 ONE_UNIT = {"boost/beast": 1, "toml++/": 1, "CLI/": 3}
 MOST_LINES = 600
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+# CTest's list of a program's tests is cut at semicolons: what has one in its name would never run.
+TEST_NAME = re.compile(r'\bTEST_CASE(?:_METHOD)?\s*\((?:\s*[\w:<>]+\s*,)?((?:\s*"(?:[^"\\]|\\.)*")+)')
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
 
 
@@ -41,6 +43,9 @@ def main():
             faults.append(f"{name}: a leftover ({LEFTOVER.search(text).group()})")
         if not name.endswith((".cpp", ".hpp")):
             continue
+        for test in TEST_NAME.findall(text):
+            if ";" in test:
+                faults.append(f"{name}: a semicolon in the name of a test: {test.strip()}")
         top = name.split("/")[0]
         for target in INCLUDE.findall(text):
             for prefix in ONE_UNIT:

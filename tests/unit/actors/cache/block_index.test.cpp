@@ -114,7 +114,7 @@ TEST_CASE("a block never goes before those behind it, and is as recent as they a
   CHECK(order_of_eviction(index) == std::vector<std::uint32_t>{1, 4, 3, 2, 0});
 }
 
-TEST_CASE("a pin holds a block and those before it; blocks of two pins are counted once") {
+TEST_CASE("a pin holds a block and those before it, blocks of two pins are counted once") {
   block_index index;
   auto last = none;
   std::vector<block_index::slot> chain;

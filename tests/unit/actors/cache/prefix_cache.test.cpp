@@ -168,7 +168,7 @@ TEST_CASE("random lives leave no block behind and never find a wrong one") {
   CHECK(at.pool->free_blocks() == 64);
 }
 
-TEST_CASE("blocks that follow a known one are found behind it; without it they are not kept") {
+TEST_CASE("blocks that follow a known one are found behind it, without it they are not kept") {
   cached_pool at;
   const auto whole = text(3);
   const block_hasher hasher(identity_key::derive({}), {});

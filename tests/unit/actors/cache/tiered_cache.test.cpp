@@ -118,7 +118,7 @@ TEST_CASE("after a restart the same prefix is found on disk, under the same key 
   CHECK(at.ask(2, text, "other")->answer.loading == 0);
 }
 
-TEST_CASE("a block that is gone or does not check ends what is brought; nothing behind it is taken") {
+TEST_CASE("a block that is gone or does not check ends what is brought, nothing behind it is taken") {
   const auto on_disk = disk();
   const auto text = tier_world::text(5, 1);
   {
@@ -180,7 +180,7 @@ TEST_CASE("when the client leaves, blocks on their way are free again and nobody
   CHECK(at.pool->free_blocks() == 32);
 }
 
-TEST_CASE("without room nothing is brought, and the answer says so; sequences keep a block each for their "
+TEST_CASE("without room nothing is brought, and the answer says so, sequences keep a block each for their "
           "next token") {
   tier_world at(8, {.host_bytes = 8 * block_size});
   const auto text = at.text(4, 1);
@@ -247,7 +247,7 @@ TEST_CASE("a preempted sequence's blocks are copied though nobody asked for them
   CHECK(at.touch(text) == 6);
 }
 
-TEST_CASE("no more goes down at once than is allowed; the rest stays, and is counted") {
+TEST_CASE("no more goes down at once than is allowed, the rest stays, and is counted") {
   tier_world at(16, {.host_bytes = 16 * block_size, .in_flight = 2}, disk());
   const auto text = at.text(6, 1);
   REQUIRE(at.compute(text));

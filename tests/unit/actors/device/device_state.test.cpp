@@ -301,7 +301,7 @@ TEST_CASE("short of blocks, the device asks the cache first") {
   CHECK(at.device.next(start) == action::run);
 }
 
-TEST_CASE("an older row takes the pages of the last in rank; a younger one starves") {
+TEST_CASE("an older row takes the pages of the last in rank, a younger one starves") {
   fixture at(5);
   at.prefill(
     {fixture::opening(1, fixture::text(30)), fixture::opening(2, fixture::text(31))}, {{1, 30}, {2, 31}});

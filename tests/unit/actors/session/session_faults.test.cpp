@@ -348,7 +348,7 @@ TEST_CASE("a worker that is lost before the router's answer is known with the an
   CHECK(answer_of(world) == golden_answer(world, 1, 12));
 }
 
-TEST_CASE("a mesh without a worker is waited for; an engine that falls with the turn is not for ever") {
+TEST_CASE("a mesh without a worker is waited for, an engine that falls with the turn is not for ever") {
   core_harness world;
   world.refusal = {errc::unavailable, "no worker runs", "", ""};
   world.post("Hello");

@@ -74,7 +74,7 @@ TEST_CASE_METHOD(fixture, "a role that a node lacks is another node's, as soon a
 }
 
 TEST_CASE_METHOD(
-  fixture, "one node stays in use until it goes; then the next is, and what was under way fails") {
+  fixture, "one node stays in use until it goes, then the next is, and what was under way fails") {
   auto alpha = node("alpha", {"gateway"});
   const auto tokenizer = alpha->of().role<tokenizer_actor>("tokenizer");
   auto beta = node("beta", {"tokenizer"});
@@ -335,7 +335,7 @@ TEST_CASE_METHOD(fixture, "nodes that come and go are found again each time") {
   CHECK(eventually([&] { return alpha->targets("tokenizer", 0); }));
 }
 
-TEST_CASE("a node that nobody tells where to listen does not start; nor one without keys off loopback") {
+TEST_CASE("a node that nobody tells where to listen does not start, nor one without keys off loopback") {
   class nowhere final : public registry {
     std::optional<node_endpoints> listen() const override { return std::nullopt; }
     result<void> announce(const node_record&) override { return fail(errc::conflict, "that name is taken"); }

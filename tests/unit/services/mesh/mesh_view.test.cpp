@@ -128,7 +128,7 @@ TEST_CASE_METHOD(fixture, "one answer that is missing takes nothing away") {
   CHECK(view.next() == 33'500ms);
 }
 
-TEST_CASE_METHOD(fixture, "a node that goes takes its roles with it; when it comes back it is asked again") {
+TEST_CASE_METHOD(fixture, "a node that goes takes its roles with it, when it comes back it is asked again") {
   view.came(beta, 0ms);
   answer({.roles = {"tokenizer", "prefill", "decode"}, .capacity = 9}, 0ms);
   CHECK(view.nodes().at(beta).worker);

@@ -199,7 +199,7 @@ TEST_CASE("a standby that is promoted has every acknowledged record and takes th
   CHECK_FALSE(append_now(*after, more(session(0), 1, {record("astray")})));
 }
 
-TEST_CASE("one lost standby changes nothing; without both nothing is acknowledged until one is back") {
+TEST_CASE("one lost standby changes nothing, without both nothing is acknowledged until one is back") {
   three_servers servers;
   const auto log = open(servers.url(), milliseconds(3'000));
   load sessions(*log, 8);
