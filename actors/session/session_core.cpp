@@ -117,14 +117,19 @@ bool session_core::decide(post_call& post) {
     return true;
   };
   const auto message = post.message.read();
-  auto stored = stored_answer(machine_, message);
-  if (!stored)
-    return refuse(stored.error());
-  if (*stored) {
+  /// Whether it is answered by what the journal has under its key.
+  const auto known = [&] {
+    auto stored = stored_answer(machine_, message);
+    if (!stored)
+      return refuse(stored.error());
+    if (!*stored)
+      return false;
     post.done(std::move(**stored));
     finish_call();
     return true;
-  }
+  };
+  if (known())
+    return true;
   if (draining_)
     return refuse({errc::draining, "this node is shutting down and takes no more messages", {}, {}});
   // Far longer ones would only be refused by the journal after they were rendered.
@@ -140,7 +145,10 @@ bool session_core::decide(post_call& post) {
     refuse(why);
     return !lost_by(why);
   }
-  // What the claim brought may have changed the answers above.
+  // What the claim brought may have changed the answers above: the owner before may have written this message
+  // when its process was lost already.
+  if (known())
+    return true;
   if (auto good = check_admission(machine_, config_.limits); !good)
     return refuse(good.error());
   if (machine_.running() == 0 && !post.prompt) {

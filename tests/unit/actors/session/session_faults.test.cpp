@@ -41,6 +41,36 @@ TEST_CASE("a crash between the write and the answer leaves one message for the c
   CHECK(world.count("turn.completed") == 1);
 }
 
+TEST_CASE("a write that arrives when its node is gone, and the next one has been read, is found by its key") {
+  core_harness world;
+  // The client's first try is on its way to the journal when its node dies: another handle of the disk has
+  // it.
+  const auto late = std::make_shared<memory_journal>(world.disk);
+  const auto mail = letter<schema::PostMessage>::make([](schema::PostMessage::Builder to) {
+    to.setContent("Hello");
+    to.setIdempotencyKey("k");
+    to.setBodyHash(capnp::Data::Reader(reinterpret_cast<const capnp::byte*>("Hello"), 5));
+  });
+  const auto head = world.disk->sessions.at(world.id).head;
+  const auto prompt = world.text->encode(toy_chat({{"user", "Hello"}}));
+  std::vector<journal_record> records{accepted_record(1, mail.read(), 1)};
+  for (auto& record : prompted_records(1, 0, prompt, 1))
+    records.push_back(std::move(record));
+  world.restart();
+  bool written = false;
+  late->append({world.id, head.sequence, head.epoch, std::move(records), true},
+    [&](const result<sequence_number>& outcome) { written = outcome.has_value(); });
+  REQUIRE(written);
+  world.post("Hello", "k");
+  world.settle();
+  REQUIRE(world.answers[0]);
+  CHECK(world.answers[0]->read().getTurn() == 1);
+  CHECK(world.answers[0]->read().getReplayed());
+  CHECK(world.core->machine().turns().size() == 1);
+  CHECK(world.status(1) == "completed");
+  CHECK(answer_of(world) == golden_answer(world, 1, 12));
+}
+
 TEST_CASE("a crash before the write leaves nothing") {
   core_harness world;
   world.log->hold();
