@@ -10,6 +10,7 @@
 #include <caf/make_actor.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <set>
@@ -409,7 +410,11 @@ class exchange final : public actor_exchange,
   std::map<std::tuple<std::string, caf::actor_id, const interface_codec*>, std::uint64_t> export_ids_;
   std::set<std::string> up_;
   std::function<void(const peer_change&)> watcher_;
-  std::uint64_t last_export_ = 0;
+  /// Begins with the time, so that no number is that of an actor of an earlier start: what others say of
+  /// theirs may come late.
+  std::uint64_t last_export_ = static_cast<std::uint64_t>(
+    std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count());
 };
 
 result<actor_reference> node_references::give(const caf::strong_actor_ptr& actor, const interface_codec& as) {

@@ -364,6 +364,43 @@ TEST_CASE_METHOD(fixture, "a peer that goes lets go of what it held") {
   self->send(there, stop_atom::value);
 }
 
+TEST_CASE("a handle of an earlier start of a node takes nothing from the next start") {
+  std::atomic<int> downs{0};
+  actor_node alpha("alpha");
+  caf::scoped_actor self{*alpha.system};
+  // A node that lets another have an actor by its number.
+  const auto meet = [&](actor_node& beta) {
+    const auto there = beta.system->spawn(worker, &downs);
+    beta.exchange->publish("worker", there);
+    alpha.link->add_peer(beta.record());
+    beta.link->add_peer(alpha.record());
+    REQUIRE(eventually([&] { return alpha.up() && beta.up(); }));
+    tokenizer_actor out;
+    self->request(alpha.exchange->remote<worker_actor>("beta", "worker"), 10s, info_atom::value)
+      .receive([&](const tokenizer_actor& one) { out = one; }, [](const caf::error&) { FAIL("no answer"); });
+    self->send(there, stop_atom::value);
+    return out;
+  };
+  tokenizer_actor before;
+  {
+    actor_node beta("beta");
+    before = meet(beta);
+    REQUIRE(beta.exchange->references() == 1);
+  }
+  REQUIRE(eventually([&] { return !alpha.up(); }));
+  actor_node beta("beta");
+  const auto now = meet(beta);
+  REQUIRE(beta.exchange->references() == 1);
+  before = nullptr;
+  int answers = 0;
+  for (int i = 0; i < 2; ++i)
+    self->request(now, 10s, words("x"))
+      .receive([&](const letter<schema::TokenIds>&) { ++answers; }, [](const caf::error&) {});
+  CHECK(answers == 2);
+  CHECK(beta.exchange->references() == 1);
+  self->send(now, stop_atom::value);
+}
+
 TEST_CASE_METHOD(fixture, "a letter that is malformed is refused before the actor sees it") {
   auto there = spawn_words(*beta.system);
   beta.exchange->publish("tokenizer", there);
