@@ -47,7 +47,7 @@ void configure_scheduler(caf::actor_system_config& config) {
   config.set("scheduler.policy", caf::atom("sharing"));
 }
 
-result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> loaded, const model_card& card,
+result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> loaded, const model_card& card,
   const engine_options& options) {
   const std::shared_ptr<model> model = std::move(loaded);
   const auto& shape = model->shape();
@@ -103,17 +103,34 @@ result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> lo
     caf::actor_cast<step_client_actor>(made_engine.prefill),
     caf::actor_cast<step_client_actor>(made_engine.decode));
 
-  worker_handles worker;
-  worker.load.name = options.worker;
-  worker.load.capacity = static_cast<std::uint32_t>(options.queue + front.limits.sequences);
-  worker.prefill = made_engine.prefill;
-  worker.decode = made_engine.decode;
-  router_options routing;
-  routing.weights = options.weights;
-  routing.block_tokens = page_tokens;
-  routing.seed = std::random_device{}();
-  made_engine.router = system.spawn(router, card.id, std::vector<worker_handles>{worker}, routing);
+  made_engine.capacity = static_cast<std::uint32_t>(options.queue + front.limits.sequences);
   return made_engine;
+}
+
+worker_handles as_worker(const engine& worker, const engine_options& options) {
+  worker_handles out;
+  out.load.name = options.worker;
+  out.load.capacity = worker.capacity;
+  out.prefill = worker.prefill;
+  out.decode = worker.decode;
+  out.own = true;
+  return out;
+}
+
+router_options routing_of(const engine_options& options) {
+  router_options out;
+  out.weights = options.weights;
+  out.block_tokens = page_tokens;
+  out.seed = std::random_device{}();
+  return out;
+}
+
+result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> model, const model_card& card,
+  const engine_options& options) {
+  auto made = spawn_worker(system, std::move(model), card, options);
+  if (made)
+    made->router = spawn_router(system, card.id, {as_worker(*made, options)}, routing_of(options));
+  return made;
 }
 
 } // namespace godwit

@@ -46,10 +46,10 @@ struct engine_options {
   bool detached = true; ///< the device gets a thread of its own; tests on CAF's test scheduler say no
 };
 
-/// The actors that serve one model on one device. They live until `router` is told to stop, or one of them
-/// dies, which ends all of them but the router.
+/// The actors that serve one model on one device. They live until `router`, or without one `prefill`, is told
+/// to stop, or one of them dies, which ends all of them but the router.
 struct engine {
-  router_actor router;
+  router_actor router; ///< of spawn_engine
   prefill_actor prefill;
   decode_actor decode;
   device_actor device;
@@ -57,6 +57,7 @@ struct engine {
   std::shared_ptr<const engine_counters> counters;
   std::shared_ptr<const recall_list> recalled; ///< sequences that were cancelled
   std::uint32_t kv_blocks = 0;                 ///< of the page pool
+  std::uint32_t capacity = 0;                  ///< requests that it takes, running and waiting
 };
 
 /// What the blocks of a model's KV have in common: who stores them has to know.
@@ -66,9 +67,19 @@ cache_scope scope_of(const model& model);
 /// workers sleep for up to 10 ms, which is a whole step.
 void configure_scheduler(caf::actor_system_config& config);
 
-/// Wires an engine.
+/// Wires a worker: all of an engine but its router.
 /// @param card its context is the longest sequence that is served; the model's own is the limit
 /// @returns `resource_exhausted` or `invalid_argument` when there is no such page pool or host tier
+result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> model, const model_card& card,
+  const engine_options& options);
+
+/// The worker of an engine as routers know it.
+worker_handles as_worker(const engine& worker, const engine_options& options);
+
+/// What a router needs to know of the engine's pages, with the engine's weights and a seed of its own.
+router_options routing_of(const engine_options& options);
+
+/// A worker with a router of its own. @returns as spawn_worker
 result<engine> spawn_engine(caf::actor_system& system, std::unique_ptr<model> model, const model_card& card,
   const engine_options& options);
 

@@ -26,7 +26,7 @@ struct node_state {
   std::string failure; ///< a part that cannot be kept running, and why
 };
 
-using self_pointer = node_actor::stateful_pointer<node_state>;
+using self_pointer = node_behaviour::stateful_pointer<node_state>;
 
 /// What the parts answered, in their order.
 struct roll_call {
@@ -106,6 +106,9 @@ letter<schema::NodeStatus> info_of(self_pointer self, const std::vector<letter<s
     for (unsigned i = 0; i < parts.size(); ++i)
       actors.setWithCaveats(i, parts[i].read());
     b.setStartedAt(config.started_at);
+    b.setFingerprint(config.fingerprint);
+    b.setVersion(config.version);
+    b.setCapacity(config.capacity);
   });
 }
 
@@ -117,7 +120,7 @@ std::vector<common_actor> handles(const node_state& state) {
   return out;
 }
 
-node_actor::behavior_type node(self_pointer self, node_config config) {
+node_behaviour::behavior_type node(self_pointer self, node_config config) {
   self->state.config = std::move(config);
   return {
     [self](info_atom) -> caf::result<letter<schema::NodeStatus>> {
@@ -146,12 +149,20 @@ node_actor::behavior_type node(self_pointer self, node_config config) {
       return promise;
     },
     [self](stop_atom) { self->quit(); },
+    [self](leave_atom) -> caf::result<letter<schema::ActorStatus>> {
+      auto& state = self->state;
+      if (!state.config.leave)
+        return to_caf_error({errc::unsupported, "this node's process cannot be ended this way", {}, {}});
+      state.draining = true;
+      state.config.leave();
+      return status_of("node", "draining", "");
+    },
   };
 }
 
 } // namespace
 
-node_actor spawn_node(caf::actor_system& system, node_config config) {
+node_behaviour spawn_node(caf::actor_system& system, node_config config) {
   return system.spawn(node, std::move(config));
 }
 

@@ -3,8 +3,13 @@
 #include "messages/catalogue.hpp"
 #include "messages/ids.hpp"
 
+#include <caf/atom.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,12 +19,27 @@ class actor_system;
 
 namespace godwit {
 
+/// Ends an actor's process in good order.
+using leave_atom = caf::atom_constant<caf::atom("leave")>;
+
+/// The process around a node's actors, as other nodes reach it.
+using process_actor = caf::typed_actor<
+  // Takes no new work, lets what runs end, and then ends, as after SIGTERM. Answers at once.
+  caf::replies_to<leave_atom>::with<letter<schema::ActorStatus>>>;
+
+/// A node with its process.
+using node_behaviour = node_actor::extend_with<process_actor>;
+
 struct node_config {
   node_name name;
   std::string incarnation;
   std::vector<std::string> roles;
   std::string model;
+  std::string fingerprint;     ///< of that model as it is served here
+  std::string version;         ///< of the software
+  std::uint32_t capacity = 0;  ///< requests that its worker takes, running and waiting; 0: it is none
   std::int64_t started_at = 0; ///< seconds since 1970
+  std::function<void()> leave; ///< asks the process to end in good order; empty: it cannot be asked
   /// For a member's status; one that does not answer in time is shown as such and the node is not ready.
   std::chrono::milliseconds status_timeout{2'000};
   /// For a member to drain; more than any member takes for itself.
@@ -28,6 +48,6 @@ struct node_config {
 
 /// Starts the actor that stands for this process. Its members come by `join`, those that others depend on
 /// first. Its status is `ready` when all members are; the reason names those that are not.
-node_actor spawn_node(caf::actor_system& system, node_config config);
+node_behaviour spawn_node(caf::actor_system& system, node_config config);
 
 } // namespace godwit

@@ -2,8 +2,13 @@
 
 #include "actors/device/step_letters.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+
+#include <memory>
+#include <utility>
 
 namespace godwit {
 namespace {
@@ -43,29 +48,66 @@ accepted answer(const explanation& why) {
   });
 }
 
+/// A request that looks for a worker.
+struct search {
+  letter<schema::GenerateRequest> ask;
+  generation_sink_actor sink;
+  caf::typed_response_promise<accepted> promise;
+  std::vector<std::size_t> refused; ///< workers that did not want it
+};
+
+/// Whether a worker has refused a request without beginning it, so that another one may have it.
+bool is_refusal(errc code) {
+  return code == errc::draining || code == errc::overloaded || code == errc::unavailable;
+}
+
+void try_worker(self_pointer self, const std::shared_ptr<search>& what, std::size_t worker);
+
+/// Has another worker take it, or answers with what the last one said.
+void try_another(self_pointer self, const std::shared_ptr<search>& what, std::size_t worker, error why) {
+  auto& state = self->state;
+  // Until it joins again.
+  if (why.code == errc::draining)
+    state.placed->take_requests(worker, false);
+  what->refused.push_back(worker);
+  if (const auto next = state.placed->place(what->ask.read(), what->refused))
+    return try_worker(self, what, *next);
+  what->promise.deliver(to_caf_error(why));
+}
+
+void try_worker(self_pointer self, const std::shared_ptr<search>& what, std::size_t worker) {
+  auto& state = self->state;
+  const auto request = what->ask.read().getRequest();
+  state.sinks[request] = what->sink;
+  self->monitor(what->sink);
+  self
+    ->request(state.workers[worker].prefill, worker_patience, what->ask, what->sink,
+      caf::actor_cast<placement_actor>(self))
+    .then(
+      [what, why = *state.placed->explain(request)](const accepted&) { what->promise.deliver(answer(why)); },
+      [self, what, request, worker](const caf::error& failure) {
+        auto why = from_caf_error(failure);
+        // Ended meanwhile, by its consumer or with its worker: then nobody else shall have it.
+        const bool wanted = self->state.placed->worker_of(request) != nullptr;
+        const bool refused = is_refusal(why.code);
+        // Should it have been accepted all the same, it must not run on.
+        if (!refused)
+          cancel(self, std::span(&request, 1), 0, schema::EndCause::DEADLINE);
+        forget(self, request);
+        if (wanted && refused)
+          return try_another(self, what, worker, std::move(why));
+        what->promise.deliver(to_caf_error(why));
+      });
+}
+
 caf::typed_response_promise<accepted> generate(
   self_pointer self, const letter<schema::GenerateRequest>& ask, const generation_sink_actor& sink) {
-  auto& state = self->state;
   auto promise = self->make_response_promise<accepted>();
-  const auto worker = state.placed->place(ask.read());
-  if (!worker) {
+  const auto worker = self->state.placed->place(ask.read());
+  if (worker)
+    try_worker(self, std::make_shared<search>(search{ask, sink, promise, {}}), *worker);
+  else
     promise.deliver(to_caf_error(worker.error()));
-    return promise;
-  }
-  const auto request = ask.read().getRequest();
-  state.sinks[request] = sink;
-  self->monitor(sink);
-  self
-    ->request(
-      state.workers[*worker].prefill, worker_patience, ask, sink, caf::actor_cast<placement_actor>(self))
-    .then([self, promise, why = *state.placed->explain(request)](
-            const accepted&) mutable { promise.deliver(answer(why)); },
-      [self, promise, request](const caf::error& failure) mutable {
-        // Should it have been accepted all the same, it must not run on.
-        cancel(self, std::span(&request, 1), 0, schema::EndCause::DEADLINE);
-        forget(self, request);
-        promise.deliver(to_caf_error(from_caf_error(failure)));
-      });
   return promise;
 }
 
@@ -86,13 +128,50 @@ void end_all_of(self_pointer self, std::size_t worker) {
   }
 }
 
+/// Lets go of a worker that is gone, or that another one of its name replaces.
+void lose(self_pointer self, std::size_t worker) {
+  auto& state = self->state;
+  end_all_of(self, worker);
+  state.alive[worker] = 0;
+  for (const auto& part : {state.workers[worker].prefill.address(), state.workers[worker].decode.address()})
+    self->demonitor(part);
+}
+
+void join(self_pointer self, worker_handles worker) {
+  auto& state = self->state;
+  const auto before = state.placed->find(worker.load.name);
+  if (before && state.workers[*before].prefill == worker.prefill
+      && state.workers[*before].decode == worker.decode && state.alive[*before] == 2)
+    return state.placed->take_requests(*before, true);
+  if (before)
+    lose(self, *before);
+  const auto place = state.placed->join(worker.load);
+  if (!place) {
+    ++state.turned_away;
+    return;
+  }
+  self->monitor(worker.prefill);
+  self->monitor(worker.decode);
+  if (*place == state.workers.size()) {
+    state.workers.push_back(std::move(worker));
+    state.alive.push_back(2);
+  } else {
+    state.workers[*place] = std::move(worker);
+    state.alive[*place] = 2;
+  }
+}
+
 void on_down(self_pointer self, const caf::actor_addr& source) {
   auto& state = self->state;
   for (std::size_t i = 0; i < state.workers.size(); ++i) {
     const auto& worker = state.workers[i];
+    if (state.alive[i] == 0 || (source != worker.prefill && source != worker.decode))
+      continue;
     // When both are gone, nobody else can still send a last batch.
-    if ((source == worker.prefill || source == worker.decode) && --state.alive[i] == 0)
-      end_all_of(self, i);
+    if (--state.alive[i] == 0)
+      lose(self, i);
+    else
+      state.placed->take_requests(i, false);
   }
   std::vector<request_id> orphans;
   for (const auto& [request, sink] : state.sinks)
@@ -105,20 +184,21 @@ void on_down(self_pointer self, const caf::actor_addr& source) {
 letter<schema::ActorStatus> describe(const router_actor_state& state) {
   std::uint64_t prefill_tokens = 0;
   double decode_blocks = 0;
-  bool available = false;
+  double workers = 0;
   for (const auto& worker : state.placed->workers()) {
     prefill_tokens += worker.prefill_tokens;
     decode_blocks += worker.decode_blocks;
-    available = available || worker.available;
+    workers += worker.available ? 1 : 0;
   }
   const gauge gauges[] = {
     {"requests", static_cast<double>(state.placed->size())},
-    {"workers", static_cast<double>(state.workers.size())},
+    {"workers", workers},
+    {"turned_away", static_cast<double>(state.turned_away)},
     {"prefill_tokens", static_cast<double>(prefill_tokens)},
     {"decode_blocks", decode_blocks},
   };
-  const auto* condition = state.placed->draining() ? "draining" : available ? "ready" : "stopped";
-  return status_letter("router", condition, available ? "" : "no worker runs", gauges);
+  const auto* condition = state.placed->draining() ? "draining" : workers > 0 ? "ready" : "waiting";
+  return status_letter("router", condition, workers > 0 ? "" : "no worker is there", gauges);
 }
 
 } // namespace
@@ -162,10 +242,21 @@ router_behaviour::behavior_type router(self_pointer self, const std::string& mod
       return promise;
     },
     [self](stop_atom) {
-      // Each worker sends the last batches of its streams before it ends.
+      // Each worker sends the last batches of its streams before it ends. Those of other nodes live on, and
+      // see that whoever placed their requests is gone.
       for (const auto& worker : self->state.workers)
-        self->send(worker.prefill, stop_atom::value);
+        if (worker.own)
+          self->send(worker.prefill, stop_atom::value);
       self->quit();
+    },
+    [self](join_atom, const letter<schema::WorkerJoin>& mail, const prefill_actor& prefill,
+      const decode_actor& decode) {
+      worker_handles worker;
+      worker.load.name = text_of(mail.read().getName());
+      worker.load.capacity = mail.read().getCapacity();
+      worker.prefill = prefill;
+      worker.decode = decode;
+      join(self, std::move(worker));
     },
     [self](const letter<schema::WorkerReport>& mail) {
       for (const auto request : mail.read().getPrefilled())
@@ -174,6 +265,18 @@ router_behaviour::behavior_type router(self_pointer self, const std::string& mod
         forget(self, request);
     },
   };
+}
+
+router_behaviour spawn_router(caf::actor_system& system, const std::string& model,
+  const std::vector<worker_handles>& workers, const router_options& options) {
+  return system.spawn(router, model, workers, options);
+}
+
+letter<schema::WorkerJoin> worker_join(const worker_load& load) {
+  return letter<schema::WorkerJoin>::make([&](schema::WorkerJoin::Builder b) {
+    b.setName(load.name);
+    b.setCapacity(load.capacity);
+  });
 }
 
 } // namespace godwit

@@ -7,13 +7,41 @@
 namespace godwit {
 
 router_state::router_state(std::string model, std::vector<worker_load> workers, router_options options)
-  : model_(std::move(model)), workers_(std::move(workers)), options_(options), random_(options.seed) {}
+  : model_(std::move(model)), workers_(std::move(workers)), lost_(workers_.size(), false), options_(options),
+    random_(options.seed) {}
+
+result<std::size_t> router_state::join(worker_load worker) {
+  const auto place = std::find(lost_.begin(), lost_.end(), true);
+  const auto index = static_cast<std::size_t>(place - lost_.begin());
+  if (place != lost_.end()) {
+    workers_[index] = std::move(worker);
+    lost_[index] = false;
+    return index;
+  }
+  if (workers_.size() >= options_.workers)
+    return fail(errc::resource_exhausted, "the router knows as many workers as it may");
+  workers_.push_back(std::move(worker));
+  lost_.push_back(false);
+  return index;
+}
+
+std::optional<std::size_t> router_state::find(std::string_view name) const {
+  for (std::size_t i = 0; i < workers_.size(); ++i)
+    if (!lost_[i] && workers_[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+void router_state::take_requests(std::size_t worker, bool yes) {
+  workers_[worker].available = yes && !lost_[worker];
+}
 
 double router_state::blocks(std::uint64_t tokens) const {
   return static_cast<double>((tokens + options_.block_tokens - 1) / options_.block_tokens);
 }
 
-result<std::size_t> router_state::place(schema::GenerateRequest::Reader ask) {
+result<std::size_t> router_state::place(
+  schema::GenerateRequest::Reader ask, std::span<const std::size_t> except) {
   if (draining_)
     return fail(errc::draining, "this node takes no new work");
   if (ask.getModel().size() > 0 && model_ != ask.getModel().cStr())
@@ -21,7 +49,13 @@ result<std::size_t> router_state::place(schema::GenerateRequest::Reader ask) {
   if (requests_.contains(ask.getRequest()))
     return fail(errc::conflict, "a generation of this id is running", "request");
   const std::uint64_t tokens = ask.getTokens().size();
-  auto choice = choose_worker(workers_, tokens, options_.block_tokens, options_.weights, random_);
+  const auto choose = [&](std::span<const worker_load> among) {
+    return choose_worker(among, tokens, options_.block_tokens, options_.weights, random_);
+  };
+  auto others = except.empty() ? std::vector<worker_load>() : workers_;
+  for (const auto worker : except)
+    others[worker].available = false;
+  auto choice = choose(except.empty() ? std::span<const worker_load>(workers_) : others);
   if (!choice)
     return fail(choice);
   auto& worker = workers_[choice->worker];
@@ -77,6 +111,7 @@ std::map<std::size_t, std::vector<request_id>> router_state::expand(
 
 std::vector<request_id> router_state::lose_worker(std::size_t worker) {
   workers_[worker].available = false;
+  lost_[worker] = true;
   std::vector<request_id> lost;
   for (const auto& [request, where] : requests_)
     if (where.worker == worker)

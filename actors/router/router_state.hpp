@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace godwit {
@@ -19,6 +21,7 @@ struct router_options {
   cost_weights weights;
   std::uint32_t block_tokens = 16;
   std::size_t explanations = 1024; ///< the last ones that are kept
+  std::size_t workers = 1024;      ///< that may be known at the same time
   std::uint64_t seed = 0;          ///< for ties
 };
 
@@ -30,14 +33,25 @@ struct explanation {
 };
 
 /// Where every request is, and what its worker has to do because of it. The load is counted here, ahead of
-/// any report: a request weighs from its placement to its end.
+/// any report: a request weighs from its placement to its end. A worker is known by an index, which is given
+/// to another one only after it is lost.
 class router_state {
  public:
   router_state(std::string model, std::vector<worker_load> workers, router_options options);
 
-  /// Places a request. @returns the worker, or `not_found` for another model, `conflict` for a known id,
-  /// `draining`, `unavailable`, `overloaded`
-  result<std::size_t> place(schema::GenerateRequest::Reader ask);
+  /// Knows a worker from now on. @returns its index, or `resource_exhausted` when there are too many
+  result<std::size_t> join(worker_load worker);
+  /// The worker of that name, unless it is lost.
+  std::optional<std::size_t> find(std::string_view name) const;
+  /// A worker takes no new requests, or takes them again; those that it has go on.
+  void take_requests(std::size_t worker, bool yes);
+  bool lost(std::size_t worker) const { return lost_[worker]; }
+
+  /// Places a request.
+  /// @param except workers that have refused it
+  /// @returns the worker, or `not_found` for another model, `conflict` for a known id, `draining`,
+  /// `unavailable`, `overloaded`
+  result<std::size_t> place(schema::GenerateRequest::Reader ask, std::span<const std::size_t> except = {});
   /// The prompt is done: from now on the request weighs as a running sequence.
   void prefilled(request_id request);
   /// The request has ended, or was refused by the worker after all.
@@ -73,6 +87,7 @@ class router_state {
 
   std::string model_;
   std::vector<worker_load> workers_;
+  std::vector<bool> lost_; ///< by worker: its index may be given away
   router_options options_;
   std::mt19937_64 random_;
   std::map<request_id, placed> requests_;

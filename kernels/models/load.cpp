@@ -1,5 +1,9 @@
+#include "kernels/models/fingerprint.hpp"
 #include "kernels/models/model.hpp"
+#include "kernels/models/model_facts.hpp"
 #include "kernels/models/transformer.hpp"
+#include "kernels/models/transformer_form.hpp"
+#include "kernels/ops/contract.hpp"
 #include "kernels/ops/dispatch.hpp"
 #include "kernels/threads/team.hpp"
 
@@ -29,10 +33,8 @@ std::string_view wanted(const model_options& options) {
   return {};
 }
 
-} // namespace
-
-result<std::unique_ptr<model>> model::load(
-  std::shared_ptr<const gguf::file> file, const model_options& options) {
+/// Options with an implementation of the dispatch table and a number of threads.
+result<model_options> decided(const model_options& options) {
   if (options.threads > most_threads) {
     return fail(errc::invalid_argument, "at most " + std::to_string(most_threads) + " threads", "threads");
   }
@@ -46,14 +48,41 @@ result<std::unique_ptr<model>> model::load(
   const std::uint32_t threads =
     options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
 
+  auto out = options;
+  out.implementation = *implementation;
+  out.threads = threads;
+  return out;
+}
+
+} // namespace
+
+result<std::unique_ptr<model>> model::load(
+  std::shared_ptr<const gguf::file> file, const model_options& options) {
+  const auto how = decided(options);
+  if (!how) {
+    return fail(how);
+  }
   const auto form = form_of(*file);
   if (!form) {
     return fail(form);
   }
-  auto decided = options;
-  decided.implementation = *implementation;
-  decided.threads = threads;
-  return load_transformer(std::move(file), *form, decided);
+  return load_transformer(std::move(file), *form, *how);
+}
+
+result<model_facts> read_model_facts(const gguf::file& file, const model_options& options) {
+  const auto how = decided(options);
+  if (!how) {
+    return fail(how);
+  }
+  const auto form = form_of(file);
+  if (!form) {
+    return fail(form);
+  }
+  team workers(how->threads, how->adapts_threads);
+  return model_facts{
+    .fingerprint = fingerprint_of(file, ops::contract_of(how->implementation), form->to_string(), workers),
+    .context = form->context,
+    .vocabulary = form->vocabulary};
 }
 
 } // namespace godwit

@@ -32,6 +32,8 @@ const bounds record_bounds{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
 /// More actors, or gauges of one, are left out: labels stay few whatever actors say.
 constexpr unsigned most_labels = 64;
+/// Values of one figure of watch_each.
+constexpr std::size_t most_values = 1000;
 
 prom::MetricFamily family(std::string name, std::string help, prom::MetricType type) {
   prom::MetricFamily out;
@@ -63,7 +65,7 @@ struct metrics::parts {
     std::string name;
     metric_kind kind;
     std::string help;
-    std::function<double()> read;
+    std::function<std::vector<labelled>()> read;
   };
 
   prom::Registry registry;
@@ -116,10 +118,20 @@ struct metrics::parts {
   }
 
   void collect_watched(std::vector<prom::MetricFamily>& out) const {
-    for (const auto& one : readers)
-      add(out.emplace_back(family(one.name, one.help,
-            one.kind == metric_kind::total ? prom::MetricType::Counter : prom::MetricType::Gauge)),
-        one.read());
+    for (const auto& one : readers) {
+      auto shown = family(one.name, one.help,
+        one.kind == metric_kind::total ? prom::MetricType::Counter : prom::MetricType::Gauge);
+      for (const auto& [labels, value] : one.read()) {
+        if (shown.metric.size() == most_values)
+          break;
+        std::vector<prom::ClientMetric::Label> named;
+        for (const auto& [name, text] : labels)
+          named.push_back({name, text});
+        add(shown, value, std::move(named));
+      }
+      if (!shown.metric.empty())
+        out.push_back(std::move(shown));
+    }
   }
 
   void collect_actors(std::vector<prom::MetricFamily>& out) const {
@@ -185,6 +197,13 @@ void metrics::commit(std::size_t records, seconds waited, seconds write) {
 }
 
 void metrics::watch(std::string name, metric_kind kind, std::string help, std::function<double()> read) {
+  watch_each(std::move(name), kind, std::move(help), [read = std::move(read)] {
+    return std::vector<labelled>{{{}, read()}};
+  });
+}
+
+void metrics::watch_each(
+  std::string name, metric_kind kind, std::string help, std::function<std::vector<labelled>()> read) {
   const std::lock_guard lock(parts_->mutex);
   parts_->readers.push_back({std::move(name), kind, std::move(help), std::move(read)});
 }

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace godwit {
 
@@ -47,6 +49,15 @@ class metrics {
   /// must stay valid as long as this object lives.
   /// @param name as Prometheus wants it: base units, counters end in _total
   void watch(std::string name, metric_kind kind, std::string help, std::function<double()> read);
+
+  /// A value of a figure that stands for several things.
+  struct labelled {
+    std::vector<std::pair<std::string, std::string>> labels; ///< names and values
+    double value = 0;
+  };
+  /// The same for a figure with labels. Only the first thousand values are shown.
+  void watch_each(
+    std::string name, metric_kind kind, std::string help, std::function<std::vector<labelled>()> read);
 
   /// What the actors of this node said of themselves; replaces what they said before.
   void actors(const letter<schema::NodeStatus>& status);

@@ -10,8 +10,12 @@ namespace {
 
 class world : public still_system {
  public:
-  world() {
+  explicit world(std::function<void()> leave = {}) {
     node_config config;
+    config.fingerprint = "f";
+    config.version = "1.2.3";
+    config.capacity = 320;
+    config.leave = std::move(leave);
     config.name = node_name("here");
     config.incarnation = "i";
     config.roles = {"gateway", "decode"};
@@ -26,7 +30,7 @@ class world : public still_system {
     caf::anon_send(node, join_atom::value, name, part);
     scheduler.run();
   }
-  node_actor node;
+  node_behaviour node;
 };
 
 } // namespace
@@ -42,6 +46,9 @@ TEST_CASE("a node shows its parts under the names by which they joined") {
   CHECK(std::string(info.getState().cStr()) == "starting");
   CHECK(info.getRoles().size() == 2);
   CHECK(info.getStartedAt() == 42);
+  CHECK(std::string(info.getFingerprint().cStr()) == "f");
+  CHECK(std::string(info.getVersion().cStr()) == "1.2.3");
+  CHECK(info.getCapacity() == 320);
   REQUIRE(info.getActors().size() == 2);
   CHECK(std::string(info.getActors()[1].getName().cStr()) == "router");
   CHECK(info.getActors()[0].getGauges().size() == 1);
@@ -83,6 +90,21 @@ TEST_CASE("a node drains its parts from the last to the first, one after the oth
   CHECK((**answer).read().getRemaining() == 4);
   w.pass(2'001);
   log.clear();
+}
+
+TEST_CASE("a node that is asked to leave says so to its process, and is draining") {
+  int asked = 0;
+  world w([&] { ++asked; });
+  w.join("device");
+  const auto answer = w.ask<letter<schema::ActorStatus>>(w.node, leave_atom::value);
+  REQUIRE(answer->has_value());
+  CHECK(std::string((**answer).read().getState().cStr()) == "draining");
+  CHECK(asked == 1);
+  const auto after = w.ask<letter<schema::NodeStatus>>(w.node, info_atom::value);
+  CHECK(std::string((**after).read().getState().cStr()) == "draining");
+
+  world alone;
+  CHECK_FALSE(alone.ask<letter<schema::ActorStatus>>(alone.node, leave_atom::value)->has_value());
 }
 
 TEST_CASE("a node that was told of a lost cause has failed") {

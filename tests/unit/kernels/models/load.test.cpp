@@ -1,4 +1,5 @@
 #include "kernels/models/model.hpp"
+#include "kernels/models/model_facts.hpp"
 #include "kernels/ops/dispatch.hpp"
 #include "tests/support/tiny_llama.hpp"
 #include "tests/unit/kernels/models/running.hpp"
@@ -54,6 +55,20 @@ TEST_CASE("the forced implementation is the one that runs") {
   CHECK(runs.value()->shape().ops == "cpu:scalar");
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == errc::unsupported);
+}
+
+TEST_CASE("what is read without weights is what the loaded model says of itself") {
+  const memory_model made{tiny_llama{}};
+  for (const auto* ops : {"cpu", "reference"}) {
+    const auto facts =
+      read_model_facts(*made.file(), {.implementation = ops::choose(ops).value(), .threads = 2});
+    REQUIRE(facts);
+    const auto runs = load(made.file(), ops);
+    CHECK(facts->fingerprint == runs->fingerprint());
+    CHECK(facts->context == runs->shape().context);
+    CHECK(facts->vocabulary == runs->shape().vocabulary);
+  }
+  CHECK(read_model_facts(*made.file(), {.threads = 5000}).error().param == "threads");
 }
 
 TEST_CASE("a fingerprint names weights, numbers and the contract, and nothing else") {

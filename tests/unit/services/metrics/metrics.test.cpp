@@ -76,6 +76,17 @@ TEST_CASE("figures are read when they are asked for") {
   CHECK(text.find("# TYPE godwit_things_total counter\n") != std::string::npos);
 }
 
+TEST_CASE("a figure with labels has a line for each, and none while there is nothing") {
+  metrics all;
+  std::vector<metrics::labelled> now;
+  all.watch_each("godwit_link_up", metric_kind::level, "help", [&] { return now; });
+  CHECK(all.text().find("godwit_link_up") == std::string::npos);
+  now = {{{{"peer", "alpha"}}, 1}, {{{"peer", "be\"ta"}}, 0}};
+  const auto text = all.text();
+  CHECK(value_of(text, R"(godwit_link_up{peer="alpha"})") == 1);
+  CHECK(value_of(text, R"(godwit_link_up{peer="be\"ta"})") == 0);
+}
+
 TEST_CASE("actors' gauges carry their names as labels, and new ones replace old ones") {
   const auto status = [](double value) {
     return letter<schema::NodeStatus>::make([&](schema::NodeStatus::Builder b) {
