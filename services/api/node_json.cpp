@@ -39,6 +39,23 @@ ordered_json actor(schema::ActorStatus::Reader status, const std::string& node) 
   return out;
 }
 
+/// Only what the node told, or what is known of one that does not answer.
+ordered_json entry(schema::NodeStatus::Reader status) {
+  auto roles = ordered_json::array();
+  for (const auto role : status.getRoles())
+    roles.push_back(text_of(role));
+  ordered_json out{{"name", text_of(status.getName())}, {"incarnation", text_of(status.getIncarnation())},
+    {"state", text_of(status.getState())}, {"roles", std::move(roles)}, {"model", text_of(status.getModel())},
+    {"fingerprint", text_of(status.getFingerprint())}, {"version", text_of(status.getVersion())},
+    {"capacity", status.getCapacity()}, {"started_at", status.getStartedAt()},
+    {"link", text_of(status.getLink())}};
+  if (status.getWhy().size() != 0)
+    out["reason"] = text_of(status.getWhy());
+  if (status.getRoundTrip() > 0)
+    out["round_trip_s"] = status.getRoundTrip();
+  return out;
+}
+
 ordered_json model(const model_card& card) {
   return {{"id", card.id}, {"object", "model"}, {"created", card.created}, {"owned_by", "godwit"},
     {"context", card.context}, {"fingerprint", card.fingerprint}};
@@ -61,29 +78,45 @@ ordered_json reason(const std::string& actor, const std::string& state, const st
 
 } // namespace
 
-std::string node_list_json(schema::NodeStatus::Reader node) {
-  auto roles = ordered_json::array();
-  for (const auto role : node.getRoles())
-    roles.push_back(text_of(role));
-  return dump(list_of(
-    ordered_json::array({{{"name", text_of(node.getName())}, {"incarnation", text_of(node.getIncarnation())},
-      {"state", text_of(node.getState())}, {"roles", std::move(roles)}, {"model", text_of(node.getModel())},
-      {"started_at", node.getStartedAt()}}})));
-}
-
-std::string actor_list_json(schema::NodeStatus::Reader node) {
+std::string node_list_json(schema::NodeList::Reader nodes) {
   auto data = ordered_json::array();
-  for (const auto status : node.getActors())
-    data.push_back(actor(status, text_of(node.getName())));
+  for (const auto each : nodes.getNodes())
+    data.push_back(entry(each));
   return dump(list_of(std::move(data)));
 }
 
-readiness readiness_of(schema::NodeStatus::Reader node) {
+std::string actor_list_json(schema::NodeList::Reader nodes, std::string_view only) {
+  auto data = ordered_json::array();
+  for (const auto each : nodes.getNodes()) {
+    const auto name = text_of(each.getName());
+    if (!only.empty() && name != only)
+      continue;
+    for (const auto status : each.getActors())
+      data.push_back(actor(status, name));
+  }
+  return dump(list_of(std::move(data)));
+}
+
+std::string drain_json(const std::string& node, schema::ActorStatus::Reader status) {
+  return dump(ordered_json{{"name", node}, {"state", text_of(status.getState())}});
+}
+
+letter<schema::NodeList> list_of_one(schema::NodeStatus::Reader node) {
+  return letter<schema::NodeList>::make([&](schema::NodeList::Builder b) {
+    auto nodes = b.initNodes(1);
+    nodes.setWithCaveats(0, node);
+    nodes[0].setLink("self");
+  });
+}
+
+readiness readiness_of(schema::NodeStatus::Reader node, const std::vector<absent_role>& absent) {
   auto reasons = ordered_json::array();
   for (const auto status : node.getActors())
     if (status.getState() != "ready")
       reasons.push_back(
         reason(text_of(status.getName()), text_of(status.getState()), text_of(status.getReason())));
+  for (const auto& [role, why] : absent)
+    reasons.push_back(ordered_json{{"role", role}, {"state", "away"}, {"reason", why}});
   if (reasons.empty() && node.getState() != "ready")
     reasons.push_back(reason("node", text_of(node.getState()), {}));
   return answer(std::move(reasons));

@@ -19,6 +19,7 @@ constexpr std::array table{
   entry{"GET", "/readyz", "", false, route::readyz},
   entry{"GET", "/metrics", "", false, route::metrics},
   entry{"GET", "/v1/nodes", "", false, route::nodes},
+  entry{"POST", "/v1/nodes/", "/drain", true, route::node_drain},
   entry{"GET", "/v1/actors", "", false, route::actors},
   entry{"GET", "/v1/models", "", false, route::models},
   entry{"GET", "/v1/models/", "", true, route::model},

@@ -13,6 +13,7 @@ enum class route : std::uint8_t {
   readyz,
   metrics,
   nodes,
+  node_drain,
   actors,
   models,
   model,
@@ -33,7 +34,7 @@ enum class route : std::uint8_t {
 /// What a method and a path lead to.
 struct route_match {
   std::optional<route> call;
-  std::string id;      ///< what stands in the path for a session or model
+  std::string id;      ///< what stands in the path for a session, a model or a node
   std::string pattern; ///< of the path, for logs and metrics: "/v1/sessions/{id}"
   std::string allow;   ///< methods of a known path, as the header Allow lists them; empty for an unknown one
 };

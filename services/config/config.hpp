@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,12 @@ struct config {
   std::string node; ///< the host's name if none was given
   godwit::log_format log_format = log_format::text;
   std::string log_level{"info"};
+
+  // The mesh; without `mesh_nodes` there is none.
+  std::filesystem::path mesh_nodes;    ///< a file that lists the nodes: names, addresses, public keys
+  std::filesystem::path mesh_key;      ///< this node's secret file
+  std::optional<endpoint> mesh_listen; ///< three ports from there; nothing: what `mesh_nodes` says
+  bool mesh_plain = false;             ///< no keys, on loopback only
 
   // Limits of the gateway.
   std::size_t max_body_bytes = std::size_t{32} << 20;

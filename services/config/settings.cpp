@@ -12,8 +12,8 @@ namespace godwit {
 namespace {
 
 /// The roles that a node can take.
-constexpr std::array<std::string_view, 9> known_roles{
-  "gateway", "session", "directory", "tokenizer", "router", "prefill", "decode", "device", "cache"};
+constexpr std::array<std::string_view, 7> known_roles{
+  "gateway", "session", "tokenizer", "router", "prefill", "decode", "cache"};
 
 constexpr std::array<std::string_view, 6> known_levels{"trace", "debug", "info", "warn", "error", "off"};
 
@@ -93,6 +93,14 @@ result<void> listen(config& target, std::string_view text) {
   if (!parsed)
     return fail(parsed);
   target.listen = std::move(*parsed);
+  return {};
+}
+
+result<void> mesh_listen(config& target, std::string_view text) {
+  auto parsed = parse_endpoint(text);
+  if (!parsed)
+    return fail(parsed);
+  target.mesh_listen = std::move(*parsed);
   return {};
 }
 
@@ -180,6 +188,13 @@ const std::vector<setting>& settings() {
     {"listen", text, "HOST:PORT of the HTTP gateway; port 0 picks a free one", listen},
     {"data", text, "directory of the journal and the cold cache", path<&config::data>},
     {"node", text, "name of this node; the host's name by default", node},
+    {"mesh_nodes", text, "TOML file that lists the nodes of the mesh; without it there is none",
+      path<&config::mesh_nodes>},
+    {"mesh_key", text, "secret file of this node, as `godwit keys new` makes it", path<&config::mesh_key>},
+    {"mesh_listen", text,
+      "HOST:PORT for other nodes, with the two ports behind it; by default as mesh_nodes says", mesh_listen},
+    {"mesh_plain", number, "1 lets nodes talk without keys, on loopback only",
+      godwit::number<&config::mesh_plain, 0, 1>},
     {"log_format", text, "text or json", format},
     {"log_level", text, "trace, debug, info, warn, error or off", level},
     {"max_body_bytes", number, "largest body of a request",

@@ -5,6 +5,7 @@
 #include "services/daemon/journal_options.hpp"
 #include "services/daemon/meters.hpp"
 #include "services/daemon/node_actors.hpp"
+#include "services/daemon/node_mesh.hpp"
 #include "services/daemon/watch.hpp"
 #include "services/http/server.hpp"
 #include "services/store/data_directory.hpp"
@@ -107,7 +108,8 @@ class running_node {
   const std::shared_ptr<logger>& out() const { return out_; }
   std::uint16_t port() const { return server_->port(); }
 
-  /// Data directory, listening socket; then journal and model at the same time; then the actors.
+  /// Data directory, listening socket; then journal and model at the same time; then the actors. What no role
+  /// of the node needs is left out.
   result<void> start() {
     const auto began = clock::now();
     if (const auto room = raise_file_limit(); settings_.max_connections > room) {
@@ -117,33 +119,40 @@ class running_node {
     }
     for (const auto& name : settings_.unknown_variables)
       out_->warn("an environment variable that nothing reads", {{"name", name}});
-    auto data = data_directory::open(settings_.data, node_name(settings_.node));
-    if (!data)
-      return fail(data);
-    data_.emplace(std::move(*data));
+    const auto roles = roles_of(settings_);
+    if (!roles)
+      return fail(roles);
+    roles_ = *roles;
+    if (needs_data()) {
+      auto data = data_directory::open(settings_.data, node_name(settings_.node));
+      if (!data)
+        return fail(data);
+      data_.emplace(std::move(*data));
+    }
 
     auto listening = http::server::start(http_options(settings_, figures_), front_);
     if (!listening)
       return fail(listening);
     server_ = std::move(*listening);
 
-    auto opening = std::async(std::launch::async, [this] {
-      return open_journal(settings_, data_->journal(), std::make_shared<journal_meter>(figures_, out_));
-    });
+    auto opening = std::async(std::launch::async, [this] { return open_records(); });
     auto model = load_model(
-      settings_.model, settings_.threads, settings_.repack_cache, [out = out_](const std::string& what) {
+      settings_.model, settings_.threads, settings_.repack_cache,
+      [out = out_](const std::string& what) {
         out->warn("packed weights", {{"why", what}});
-      });
-    auto journal = opening.get();
-    if (!journal)
+      },
+      roles_.worker);
+    if (const auto journal = opening.get(); !journal)
       return fail(journal);
     if (!model)
       return fail(model);
-    records_ = std::move(*journal);
-    auto cold = open_cold_tier(settings_, data_->path() / "cold", scope_of(*model->model), out_);
-    if (!cold)
-      return fail(cold);
-    cold_ = std::move(*cold);
+    if (roles_.worker) {
+      const auto folder = data_ ? data_->path() / "cold" : std::filesystem::path();
+      auto cold = open_cold_tier(settings_, folder, scope_of(*model->model), out_);
+      if (!cold)
+        return fail(cold);
+      cold_ = std::move(*cold);
+    }
     const auto loaded = clock::now();
 
     if (auto wired = wire(std::move(*model)); !wired)
@@ -176,12 +185,15 @@ class running_node {
     front_->drain();
     std::uint32_t left = 0;
     caf::scoped_actor self{*system_};
-    self->request(actors_->node(), settings_.drain_deadline + std::chrono::seconds(5), drain_atom::value)
-      .receive([&](const letter<schema::Drained>& drained) { left = drained.read().getRemaining(); },
-        [&](const caf::error& why) {
-          left = 1;
-          out_->warn("the drain was cut short", {{"why", from_caf_error(why).message}});
-        });
+    auto drained =
+      self->request(actors_->node(), settings_.drain_deadline + std::chrono::seconds(5), drain_atom::value);
+    if (const auto others = actors_->others())
+      others->drain();
+    drained.receive([&](const letter<schema::Drained>& drained) { left = drained.read().getRemaining(); },
+      [&](const caf::error& why) {
+        left = 1;
+        out_->warn("the drain was cut short", {{"why", from_caf_error(why).message}});
+      });
     if (left > 0)
       out_->warn("turns go on at the next start", {{"turns", std::uint64_t{left}}});
     return left;
@@ -192,10 +204,8 @@ class running_node {
     const last_resort watchdog(std::chrono::seconds(10), code);
     if (server_)
       server_->stop(milliseconds(500));
-    if (actors_) {
-      caf::anon_send(actors_->supervisor(), stop_atom::value);
-      caf::anon_send(actors_->node(), stop_atom::value);
-    }
+    if (actors_)
+      actors_->stop(link::end_cause::draining);
     front_->clear();
     actors_.reset();
     // Waits for all actors: those that wait for the journal get their answer from it first.
@@ -207,6 +217,23 @@ class running_node {
   }
 
  private:
+  /// For the embedded journal, and the cache's tier on disk where it has no folder of its own.
+  bool needs_data() const {
+    return (roles_.has_journal() && settings_.journal == journal_kind::rocksdb)
+           || (roles_.worker && settings_.cache_cold_bytes > 0 && settings_.cache_cold_dir.empty());
+  }
+
+  result<void> open_records() {
+    if (!roles_.has_journal())
+      return {};
+    auto made = open_journal(settings_, data_ ? data_->journal() : std::filesystem::path(),
+      std::make_shared<journal_meter>(figures_, out_));
+    if (!made)
+      return fail(made);
+    records_ = std::move(*made);
+    return {};
+  }
+
   result<void> wire(loaded_model model) {
     actor_config_.set("scheduler.max-threads", std::clamp(std::thread::hardware_concurrency(), 2U, 4U));
     configure_scheduler(actor_config_);
@@ -218,11 +245,23 @@ class running_node {
         const auto now = weak.lock();
         return now ? now->trouble() : std::string();
       },
-      cold_.store, cold_.key};
+      cold_.store, cold_.key, roles_};
+    from.version = GODWIT_VERSION;
+    from.leave = [&stop = stop_] { stop.request(); };
+    if (!settings_.mesh_nodes.empty()) {
+      auto others = mesh_options_of(settings_, roles_, from.model.card, from.version);
+      if (!others)
+        return fail(others);
+      from.others = std::move(*others);
+    }
     auto actors = node_actors::start(*system_, std::move(from));
     if (!actors)
       return fail(actors);
     actors_ = std::move(*actors);
+    watch_mesh(*figures_, [weak = std::weak_ptr(actors_)]() -> std::shared_ptr<const mesh> {
+      const auto now = weak.lock();
+      return now ? now->others() : nullptr;
+    });
     watch_engine(*figures_, [weak = std::weak_ptr(actors_)]() -> std::shared_ptr<const engine_counters> {
       const auto now = weak.lock();
       return now ? now->counters() : nullptr;
@@ -243,6 +282,16 @@ class running_node {
     return out;
   }
 
+  /// Whether the node has done its part: what others have to bring may come later.
+  bool has_started(schema::NodeStatus::Reader node) const {
+    if (settings_.mesh_nodes.empty())
+      return node.getState() == "ready";
+    for (const auto part : node.getActors())
+      if (part.getState() != "ready" && part.getState() != "waiting")
+        return false;
+    return node.getState() != "failed";
+  }
+
   /// Waits for the children, and for the sessions that were running when the node stopped.
   result<void> wait_until_ready() {
     // The supervisor answers when it has started its children; they have joined the node by then.
@@ -256,7 +305,7 @@ class running_node {
       actors_->node(), join_atom::value, std::string("supervisor"), common_actor(actors_->supervisor()));
     for (;;) {
       const auto status = info();
-      if (status && status->read().getState() == "ready") {
+      if (status && has_started(status->read())) {
         figures_->actors(*status);
         return {};
       }
@@ -268,6 +317,7 @@ class running_node {
   }
 
   config settings_;
+  node_roles roles_;
   termination& stop_;
   const std::shared_ptr<logger> out_;
   const std::shared_ptr<metrics> figures_ = std::make_shared<metrics>();

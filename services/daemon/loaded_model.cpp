@@ -1,5 +1,7 @@
 #include "services/daemon/loaded_model.hpp"
 
+#include "kernels/models/model_facts.hpp"
+
 #include <xxhash.h>
 
 #include <fmt/format.h>
@@ -46,10 +48,20 @@ result<texts> load_texts(const gguf::file& file) {
   return texts{std::move(*words), std::move(*chat)};
 }
 
+result<model_facts> load_weights(loaded_model& into) {
+  auto made = model::load(into.file, into.options);
+  if (!made)
+    return fail(made);
+  into.model = std::move(*made);
+  const auto& shape = into.model->shape();
+  return model_facts{
+    .fingerprint = into.model->fingerprint(), .context = shape.context, .vocabulary = shape.vocabulary};
+}
+
 } // namespace
 
 result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads, bool keep,
-  std::function<void(const std::string&)> notice) {
+  std::function<void(const std::string&)> notice, bool weights) {
   const auto failed = [&](const error& why) {
     return fail(
       why.code, fmt::format("the model {} cannot be loaded: {}", path.string(), why.message), "model");
@@ -66,22 +78,21 @@ result<loaded_model> load_model(const std::filesystem::path& path, unsigned thre
   out.options.notice = std::move(notice);
 
   auto reading = std::async(std::launch::async, [&file = *out.file] { return load_texts(file); });
-  auto weights = model::load(out.file, out.options);
+  const auto facts = weights ? load_weights(out) : read_model_facts(*out.file, out.options);
   auto text = reading.get();
-  if (!weights)
-    return failed(weights.error());
+  if (!facts)
+    return failed(facts.error());
   if (!text)
     return failed(text.error());
-  out.model = std::move(*weights);
   out.tokenizer = std::move(text->tokenizer);
   out.chat_template = std::move(text->chat_template);
-  if (out.tokenizer->text()->size() > out.model->shape().vocabulary)
+  if (out.tokenizer->text()->size() > facts->vocabulary)
     return failed({errc::corrupt, "its vocabulary has more tokens than its weights", {}, {}});
 
   out.card.id = path.stem().string();
   out.card.fingerprint =
-    joined_digest({out.model->fingerprint(), out.tokenizer->digest(), out.chat_template->digest()});
-  out.card.context = out.model->shape().context;
+    joined_digest({facts->fingerprint, out.tokenizer->digest(), out.chat_template->digest()});
+  out.card.context = facts->context;
   out.card.created = written_at(path);
   out.card.text = out.tokenizer->text();
   return out;

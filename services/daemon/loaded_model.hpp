@@ -18,7 +18,7 @@ namespace godwit {
 struct loaded_model {
   std::shared_ptr<const gguf::file> file;
   model_options options;
-  std::unique_ptr<godwit::model> model;
+  std::unique_ptr<godwit::model> model; ///< null where others compute it
   std::shared_ptr<const godwit::tokenizer> tokenizer;
   std::shared_ptr<const godwit::chat_template> chat_template;
   model_card card;
@@ -29,9 +29,10 @@ struct loaded_model {
 /// template.
 /// @param threads for compute; 0 is one a core
 /// @param keep    keep packed weights beside the model, in a file of its name and ".packed"
+/// @param weights whether this node computes: without, the card is the same, and no memory is taken for them
 /// @param notice  told when that file could not be used or written
 /// @returns the loaders' errors with the path in front: for the operator
 result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads, bool keep = false,
-  std::function<void(const std::string&)> notice = {});
+  std::function<void(const std::string&)> notice = {}, bool weights = true);
 
 } // namespace godwit

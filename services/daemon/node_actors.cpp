@@ -1,10 +1,10 @@
 #include "services/daemon/node_actors.hpp"
 
 #include "actors/directory/directory.hpp"
-#include "actors/node/node.hpp"
-#include "actors/supervisor/supervisor.hpp"
 #include "actors/tokenizer/actor.hpp"
+#include "services/daemon/cache_survey.hpp"
 #include "services/daemon/meters.hpp"
+#include "services/daemon/node_mesh.hpp"
 
 #include <caf/send.hpp>
 
@@ -17,15 +17,16 @@ namespace godwit {
 
 namespace {
 
-/// Ids of requests: one sequence for sessions and completions.
-request_id next_request() {
-  static std::atomic<request_id> last{0};
-  return ++last;
-}
-
 std::uint64_t random_number() {
   thread_local std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
+}
+
+/// Ids of requests: one sequence for sessions and completions. It begins anywhere, so that two nodes which
+/// place requests on one worker, or one node before and after a restart, do not use the same.
+request_id next_request() {
+  static std::atomic<request_id> last{random_number()};
+  return ++last;
 }
 
 std::int64_t unix_seconds(const time_source& time) {
@@ -37,11 +38,15 @@ std::chrono::milliseconds drain_timeout(const config& settings) {
   return settings.drain_deadline + std::chrono::seconds(10);
 }
 
-std::vector<std::string> roles_of(const config& settings) {
-  if (settings.roles == std::vector<std::string>{"all"})
-    return {"gateway", "session", "directory", "tokenizer", "router", "prefill", "decode", "device", "cache"};
-  return settings.roles;
+letter<schema::WorkerJoin> join_of(const remote_worker& worker) {
+  worker_load load;
+  load.name = worker.node.value;
+  load.capacity = worker.capacity;
+  return worker_join(load);
 }
+
+/// For letters that are under way when the node leaves its mesh.
+constexpr std::chrono::milliseconds farewell{500};
 
 } // namespace
 
@@ -50,37 +55,121 @@ node_actors::node_actors(node_ingredients from) : from_(std::move(from)), time_(
 result<std::shared_ptr<node_actors>> node_actors::start(caf::actor_system& system, node_ingredients from) {
   const std::shared_ptr<node_actors> self(new node_actors(std::move(from)));
   const auto& settings = self->from_.settings;
-  if (const auto made = self->start_engine(system); !made)
-    return fail(made);
+  const auto& roles = self->from_.roles;
+  if (roles.worker)
+    if (const auto made = self->start_engine(system); !made)
+      return fail(made);
 
   node_config about;
   about.name = node_name(settings.node);
   about.incarnation = self->from_.incarnation;
-  about.roles = roles_of(settings);
+  about.roles = roles.names();
   about.model = self->from_.model.card.id;
+  about.fingerprint = self->from_.model.card.fingerprint;
+  about.version = self->from_.version;
+  about.capacity = self->engine_.capacity;
   about.started_at = unix_seconds(*self->time_);
+  about.leave = self->from_.leave;
   about.drain_timeout = drain_timeout(settings);
   self->node_ = spawn_node(system, about);
+  if (self->from_.others)
+    if (const auto joined = self->join_mesh(system); !joined) {
+      self->stop(link::end_cause::none);
+      return fail(joined);
+    }
 
   supervisor_config watched;
   watched.node = self->node_;
   watched.time = self->time_;
   watched.drain_timeout = drain_timeout(settings);
   // The supervisor ends before this object's last owner does, since the daemon stops it first.
-  watched.children = {
-    {"device", [self](caf::actor_system& in) { return self->start_device(in); }, restart_when::always},
-    {"router", [self](caf::actor_system&) -> common_actor { return self->engine_.router; },
-      restart_when::always},
-    {"tokenizer",
-      [self](caf::actor_system& in) -> common_actor {
-        self->tokenizer_ = spawn_tokenizer(in, self->from_.model.tokenizer, self->from_.model.chat_template);
-        return self->tokenizer_;
-      },
-      restart_when::always},
-    {"directory", [self](caf::actor_system& in) { return self->start_directory(in); }, restart_when::always},
-  };
+  watched.children = self->children();
+  if (watched.children.empty())
+    self->start_gateway(system);
   self->supervisor_ = spawn_supervisor(system, std::move(watched));
   return self;
+}
+
+std::vector<supervised> node_actors::children() {
+  const auto self = shared_from_this();
+  const auto& roles = from_.roles;
+  std::vector<supervised> out;
+  const auto add = [&](bool has, const char* name, auto start) {
+    if (has)
+      out.push_back(
+        {name, [self, start](caf::actor_system& in) { return ((*self).*start)(in); }, restart_when::always});
+  };
+  add(roles.worker, "device", &node_actors::start_device);
+  add(roles.router, "router", &node_actors::start_router);
+  add(roles.tokenizer, "tokenizer", &node_actors::start_tokenizer);
+  add(roles.session, "directory", &node_actors::start_directory);
+  // Whatever is started anew, the last one is too; and the gateway stands on all of them.
+  if (!out.empty())
+    out.back().start = [self, last = out.back().start](caf::actor_system& in) {
+      auto made = last(in);
+      self->start_gateway(in);
+      return made;
+    };
+  return out;
+}
+
+result<void> node_actors::join_mesh(caf::actor_system& system) {
+  auto options = std::move(*from_.others);
+  options.capacity = engine_.capacity;
+  auto joined = mesh::start(system, std::move(options));
+  if (!joined)
+    return fail(joined);
+  mesh_ = std::move(*joined);
+  mesh_->offer("node", node_actor(node_));
+  mesh_->offer("process", process_actor(node_));
+  const auto& roles = from_.roles;
+  for (const auto& needed : needed_of(roles)) {
+    if (needed.offer == "router")
+      router_ = mesh_->role<router_actor>(needed.offer);
+    else if (needed.offer == "tokenizer")
+      tokenizer_ = mesh_->role<tokenizer_actor>(needed.offer);
+    else
+      directory_ = mesh_->role<directory_actor>(needed.offer);
+  }
+  const auto weak = weak_from_this();
+  if (roles.session)
+    survey_ = spawn_cache_survey(system, [weak] {
+      const auto self = weak.lock();
+      return self ? self->caches() : std::vector<cache_tiers_actor>();
+    });
+  if (roles.session || roles.router)
+    mesh_->watch_workers([weak](const remote_worker& worker) {
+      if (const auto self = weak.lock())
+        self->take_worker(worker);
+    });
+  return {};
+}
+
+void node_actors::take_worker(const remote_worker& worker) {
+  from_.out->info("worker", {{"node", worker.node.value}, {"capacity", std::uint64_t{worker.capacity}}});
+  {
+    const std::lock_guard lock(mutex_);
+    workers_[worker.node] = worker;
+    if (desk_)
+      caf::anon_send(desk_, join_atom::value, join_of(worker), worker.prefill, worker.decode);
+  }
+  // A router that had no worker is of use now.
+  mesh_->changed();
+}
+
+void node_actors::stop(link::end_cause cause) {
+  if (supervisor_)
+    caf::anon_send(supervisor_, stop_atom::value);
+  caf::anon_send(node_, stop_atom::value);
+  if (!from_.roles.router) { // which would do it
+    const std::lock_guard lock(mutex_);
+    if (engine_.prefill)
+      caf::anon_send(engine_.prefill, stop_atom::value);
+  }
+  if (mesh_)
+    mesh_->stop(cause, farewell);
+  const std::lock_guard lock(mutex_);
+  workers_.clear();
 }
 
 std::shared_ptr<const engine_counters> node_actors::counters() const {
@@ -88,14 +177,43 @@ std::shared_ptr<const engine_counters> node_actors::counters() const {
   return engine_.counters;
 }
 
-result<void> node_actors::start_engine(caf::actor_system& system) {
-  auto& source = from_.model;
-  if (!source.model) {
-    auto again = model::load(source.file, source.options);
-    if (!again)
-      return fail(again);
-    source.model = std::move(*again);
-  }
+std::vector<cache_tiers_actor> node_actors::caches() const {
+  std::vector<cache_tiers_actor> out;
+  const std::lock_guard lock(mutex_);
+  if (engine_.cache)
+    out.emplace_back(engine_.cache);
+  for (const auto& [node, worker] : workers_)
+    out.push_back(mesh_->at<cache_tiers_actor>(node, "cache"));
+  return out;
+}
+
+std::vector<absent_role> node_actors::absent() const {
+  std::vector<absent_role> out;
+  for (const auto& [role, offer] : needed_of(from_.roles))
+    if (const auto targets = mesh_->targets(offer); !targets || !targets->current())
+      out.push_back({role, targets ? targets->refusal().message : std::string()});
+  return out;
+}
+
+std::optional<process_actor> node_actors::process_of(const std::string& node) const {
+  if (node == from_.settings.node)
+    return process_actor(node_);
+  if (!mesh_)
+    return std::nullopt;
+  const auto now = mesh_->figures();
+  for (const auto& peer : now.peers)
+    if (peer.node.value == node && peer.state == link::peer_state::up)
+      return mesh_->at<process_actor>(peer.node, "process");
+  return std::nullopt;
+}
+
+template <class Handle>
+void node_actors::offer(const std::string& name, const Handle& actor) {
+  if (mesh_)
+    mesh_->offer(name, actor);
+}
+
+engine_options node_actors::options_of_engine() const {
   engine_options options;
   options.worker = from_.settings.node;
   options.kv_tokens = from_.settings.kv_tokens;
@@ -108,7 +226,18 @@ result<void> node_actors::start_engine(caf::actor_system& system) {
   options.tiers.host_bytes = from_.settings.cache_host_bytes;
   options.tiers.cold = from_.cold;
   options.observer = std::make_shared<stream_meter>(from_.figures);
-  auto made = spawn_engine(system, std::move(source.model), source.card, options);
+  return options;
+}
+
+result<void> node_actors::start_engine(caf::actor_system& system) {
+  auto& source = from_.model;
+  if (!source.model) {
+    auto again = model::load(source.file, source.options);
+    if (!again)
+      return fail(again);
+    source.model = std::move(*again);
+  }
+  auto made = spawn_worker(system, std::move(source.model), source.card, options_of_engine());
   if (!made)
     return fail(made);
   const std::lock_guard lock(mutex_);
@@ -127,7 +256,33 @@ common_actor node_actors::start_device(caf::actor_system& system) {
   caf::anon_send(node_, join_atom::value, std::string("cache"), common_actor(engine_.cache));
   caf::anon_send(node_, join_atom::value, std::string("decode"), common_actor(engine_.decode));
   caf::anon_send(node_, join_atom::value, std::string("prefill"), common_actor(engine_.prefill));
+  offer("cache", engine_.cache);
+  offer("decode", engine_.decode);
+  offer("prefill", engine_.prefill);
   return engine_.device;
+}
+
+common_actor node_actors::start_router(caf::actor_system& system) {
+  const auto options = options_of_engine();
+  std::vector<worker_handles> own;
+  if (from_.roles.worker)
+    own.push_back(as_worker(engine_, options));
+  const auto made = spawn_router(system, from_.model.card.id, own, routing_of(options));
+  router_ = made;
+  {
+    const std::lock_guard lock(mutex_);
+    desk_ = made;
+    for (const auto& [node, worker] : workers_)
+      caf::anon_send(desk_, join_atom::value, join_of(worker), worker.prefill, worker.decode);
+  }
+  offer("router", router_);
+  return router_;
+}
+
+common_actor node_actors::start_tokenizer(caf::actor_system& system) {
+  tokenizer_ = spawn_tokenizer(system, from_.model.tokenizer, from_.model.chat_template);
+  offer("tokenizer", tokenizer_);
+  return tokenizer_;
 }
 
 common_actor node_actors::start_directory(caf::actor_system& system) {
@@ -135,9 +290,12 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
   directory_config config;
   config.limits.drain = settings.drain_deadline;
   auto& sessions = config.sessions;
-  sessions.router = engine_.router;
+  sessions.router = router_;
   sessions.tokenizer = tokenizer_;
-  sessions.cache = engine_.cache;
+  if (survey_)
+    sessions.cache = survey_;
+  else
+    sessions.cache = engine_.cache;
   sessions.records = from_.records;
   sessions.model = from_.model.card;
   sessions.node = node_name(settings.node);
@@ -150,16 +308,29 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
   };
   sessions.limits.tokens_per_record = settings.commit_tokens;
   directory_ = spawn_directory(system, std::move(config));
-  start_gateway(system);
+  offer("directory", directory_);
   return directory_;
 }
 
 void node_actors::start_gateway(caf::actor_system& system) {
   gateway_config config;
+  config.serves = from_.roles.gateway;
   config.directory = directory_;
-  config.router = engine_.router;
+  config.router = router_;
   config.tokenizer = tokenizer_;
   config.node = node_;
+  const auto weak = weak_from_this();
+  config.process = [weak](const std::string& node) {
+    const auto self = weak.lock();
+    return self ? self->process_of(node) : std::nullopt;
+  };
+  if (mesh_) {
+    config.nodes = mesh_->nodes();
+    config.absent = [weak] {
+      const auto self = weak.lock();
+      return self ? self->absent() : std::vector<absent_role>();
+    };
+  }
   config.model = from_.model.card;
   config.metrics = [figures = from_.figures] { return figures->text(); };
   config.journal_trouble = from_.journal_trouble;

@@ -2,23 +2,30 @@
 
 #include "actors/cache/cold_store.hpp"
 #include "actors/engine/engine.hpp"
+#include "actors/node/node.hpp"
 #include "actors/session/journal.hpp"
 #include "actors/session/time_source.hpp"
+#include "actors/supervisor/supervisor.hpp"
 #include "messages/catalogue.hpp"
 #include "messages/result.hpp"
+#include "services/api/node_json.hpp"
 #include "services/config/config.hpp"
+#include "services/config/roles.hpp"
 #include "services/daemon/gateway_switch.hpp"
 #include "services/daemon/loaded_model.hpp"
 #include "services/log/log.hpp"
+#include "services/mesh/mesh.hpp"
 #include "services/metrics/metrics.hpp"
 
 #include <caf/actor_system.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace godwit {
 
@@ -34,39 +41,68 @@ struct node_ingredients {
   std::function<std::string()> journal_trouble = {}; ///< see gateway_config
   std::shared_ptr<cold_store> cold = {};             ///< null: there is no tier on disk
   std::optional<identity_key> cache_key = {};        ///< of that store; without one a random key
+  node_roles roles = {};                             ///< what is started; `records` and the model's weights
+                                                     ///< are there if they need them
+  std::optional<mesh_options> others = {};           ///< for what it leaves to others; nothing: it is alone
+  std::string version = {};                          ///< of the software
+  std::function<void()> leave = {};                  ///< asks the process to end in good order
 };
 
-/// The actors of one node under their supervisor: device (with cache, prefill and decode), router, tokenizer,
-/// directory. Whatever of them ends is started again with all that depend on it, and the gateway is made anew
-/// over them. One that cannot be kept running fails the node.
-class node_actors {
+/// The actors of one node under their supervisor, as its roles want them: device (with cache, prefill and
+/// decode), router, tokenizer, directory. Whatever of them ends is started again with all that depend on it,
+/// and the gateway is made anew over them. One that cannot be kept running fails the node. In a mesh they are
+/// offered to other nodes, and handles of theirs take the places of those that are missing.
+class node_actors : public std::enable_shared_from_this<node_actors> {
  public:
   /// Starts them, and the gateway in front.
-  /// @returns the engine's error if there is no such page pool
+  /// @returns the engine's error if there is no such page pool, the mesh's if it cannot be joined
   static result<std::shared_ptr<node_actors>> start(caf::actor_system& system, node_ingredients from);
 
-  const node_actor& node() const { return node_; }
+  const node_behaviour& node() const { return node_; }
   const supervisor_actor& supervisor() const { return supervisor_; }
-  /// Of the engine of now.
+  /// Of the engine of now; null: there is none.
   std::shared_ptr<const engine_counters> counters() const;
+  /// Null: this node is alone.
+  std::shared_ptr<mesh> others() const { return mesh_; }
+
+  /// Ends them all, and leaves the mesh for this cause. Before the actor system ends.
+  void stop(link::end_cause cause);
 
  private:
   explicit node_actors(node_ingredients from);
 
+  result<void> join_mesh(caf::actor_system& system);
+  void take_worker(const remote_worker& worker);
+  std::vector<supervised> children();
+  engine_options options_of_engine() const;
+
   result<void> start_engine(caf::actor_system& system);
   common_actor start_device(caf::actor_system& system);
+  common_actor start_router(caf::actor_system& system);
+  common_actor start_tokenizer(caf::actor_system& system);
   common_actor start_directory(caf::actor_system& system);
   void start_gateway(caf::actor_system& system);
 
+  std::vector<cache_tiers_actor> caches() const;
+  std::vector<absent_role> absent() const;
+  std::optional<process_actor> process_of(const std::string& node) const;
+  template <class Handle>
+  void offer(const std::string& name, const Handle& actor);
+
   node_ingredients from_;
   std::shared_ptr<const time_source> time_;
-  node_actor node_;
+  node_behaviour node_;
   supervisor_actor supervisor_;
+  std::shared_ptr<mesh> mesh_;
+  cache_tiers_actor survey_; ///< of all workers' caches, in a mesh
 
-  // Set by the supervisor as it starts them, in this order.
-  mutable std::mutex mutex_; ///< of the engine: metrics look at it
+  // Set by the supervisor as it starts them, in this order; or handles of other nodes' from the start.
+  mutable std::mutex mutex_; ///< of the engine and the workers: metrics look at it, the mesh brings them
   engine engine_;
   bool engine_is_new_ = false; ///< made, and not yet handed to the supervisor
+  worker_desk_actor desk_;     ///< of the router here
+  std::map<node_name, remote_worker> workers_;
+  router_actor router_;
   tokenizer_actor tokenizer_;
   directory_actor directory_;
 };

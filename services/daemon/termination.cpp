@@ -50,6 +50,14 @@ bool termination::wait_for(std::chrono::milliseconds time) {
   return changed_.wait_for(lock, time, [this] { return requested_; });
 }
 
+void termination::request() {
+  {
+    const std::lock_guard lock(mutex_);
+    requested_ = true;
+  }
+  changed_.notify_all();
+}
+
 void termination::watch() {
   for (;;) {
     std::array<pollfd, 2> waiting{pollfd{signals_, POLLIN, 0}, pollfd{wakeup_, POLLIN, 0}};

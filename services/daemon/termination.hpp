@@ -21,6 +21,8 @@ class termination {
 
   /// True once a signal has come; waits for it so long.
   bool wait_for(std::chrono::milliseconds time);
+  /// The same as a first signal. Any thread may call.
+  void request();
   bool requested() { return wait_for(std::chrono::milliseconds(0)); }
 
  private:

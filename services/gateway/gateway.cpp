@@ -32,7 +32,13 @@ bool starts_work(route call) {
 
 /// Calls that look at their query themselves.
 bool takes_query(route call) {
-  return call == route::session_list || call == route::session_events;
+  return call == route::session_list || call == route::session_events || call == route::actors;
+}
+
+/// Calls that every node answers, whatever its roles.
+bool for_operators(route call) {
+  return call == route::healthz || call == route::readyz || call == route::metrics || call == route::nodes
+         || call == route::node_drain || call == route::actors;
 }
 
 void dispatch(caf::actor_system& system, const call& incoming) {
@@ -45,6 +51,8 @@ void dispatch(caf::actor_system& system, const call& incoming) {
     return answer_metrics(incoming);
   case route::nodes:
     return list_nodes(system, incoming);
+  case route::node_drain:
+    return drain_node(system, incoming);
   case route::actors:
     return list_actors(system, incoming);
   case route::models:
@@ -83,7 +91,7 @@ class http_gateway final : public gateway {
   http_gateway(caf::actor_system& system, gateway_config config)
     : system_(system), context_(std::make_shared<gateway_context>()) {
     context_->config = std::move(config);
-    const auto& text = *context_->config.model.text;
+    const auto& text = *context_->config.model.text; // which every node has
     for (token_id id = 0; id < text.size(); ++id)
       context_->longest_token = std::max(context_->longest_token, text.bytes(id).size());
   }
@@ -122,6 +130,8 @@ class http_gateway final : public gateway {
   /// What all calls have in common: tenant, ids, query, and whether the node takes work.
   result<void> check(call& incoming) const {
     const auto which = *incoming.route().call;
+    if (!context_->config.serves && !for_operators(which))
+      return fail(errc::not_found, "this node is no gateway: ask one that has this role", {}, "no_gateway");
     auto tenant = tenant_of(incoming.request());
     if (!tenant)
       return fail(tenant);
@@ -129,7 +139,8 @@ class http_gateway final : public gateway {
     if (!takes_query(which))
       if (const auto known = check_parameters(incoming.request(), {}); !known)
         return known;
-    const auto names_session = !incoming.route().id.empty() && which != route::model;
+    const auto names_session =
+      !incoming.route().id.empty() && which != route::model && which != route::node_drain;
     if (names_session && !has_session_form(incoming.route().id))
       return fail(errc::not_found, "there is no such session", {}, "session_not_found");
     if (starts_work(which) && context_->draining)

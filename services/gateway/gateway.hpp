@@ -1,18 +1,22 @@
 #pragma once
 
 #include "actors/model_card.hpp"
+#include "actors/node/node.hpp"
 #include "kernels/sampling/settings.hpp"
 #include "messages/catalogue.hpp"
 #include "messages/error.hpp"
 #include "messages/ids.hpp"
+#include "services/api/node_json.hpp"
 #include "services/http/exchange.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caf {
 class actor_system;
@@ -39,6 +43,11 @@ struct gateway_options {
   std::chrono::seconds retry_after{1};
 };
 
+/// Knows all nodes of the mesh.
+using node_list_actor = caf::typed_actor<
+  // Every node that is known, in the order of their names.
+  caf::replies_to<list_atom>::with<letter<schema::NodeList>>>;
+
 /// All that the gateway stands on. The functions may be called on any thread, several at once.
 struct gateway_config {
   directory_actor directory;
@@ -46,8 +55,16 @@ struct gateway_config {
   tokenizer_actor tokenizer;
   node_actor node;
   model_card model;
+  /// False on a node without the role gateway: health, metrics and what nodes tell of themselves is answered
+  /// there too, all else refused. `directory`, `router` and `tokenizer` may be null then.
+  bool serves = true;
+  node_list_actor nodes = {}; ///< null: this node is alone
+  /// The process of a node that is up, by its name, this one among them; may be left out.
+  std::function<std::optional<process_actor>(const std::string& node)> process = {};
+  /// Roles that this node needs and leaves to others, as long as nobody has them; may be left out.
+  std::function<std::vector<absent_role>()> absent = {};
   std::function<std::string()> metrics;     ///< Prometheus text
-  std::function<request_id()> next_request; ///< unique for the life of the process
+  std::function<request_id()> next_request; ///< unique in the mesh
   std::function<std::uint64_t()> random;    ///< seeds of requests without one, ids of answers
   std::function<std::int64_t()> now;        ///< seconds since 1970
   /// Told of failures whose words a client must not see; nothing if empty.

@@ -1,8 +1,15 @@
 #include "services/gateway/node_calls.hpp"
 
 #include "services/api/error_response.hpp"
+#include "services/api/header_fields.hpp"
 #include "services/api/node_json.hpp"
+#include "services/api/session_requests.hpp"
+#include "services/api/text_of.hpp"
 #include "services/gateway/call_actor.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace godwit {
 
@@ -18,8 +25,26 @@ void ask_node(caf::actor_system& system, const call& request, Answer answer, Ref
   });
 }
 
-void refuse(const call& request, const caf::error& failure) {
-  request.refuse(failure);
+/// Asks for all nodes and answers with the reply.
+template <class Answer>
+void ask_nodes(caf::actor_system& system, const call& request, Answer answer) {
+  in_actor(system, request, [=](caf::event_based_actor* self, const call& from) {
+    const auto& config = from.config();
+    if (config.nodes)
+      return self->request(config.nodes, from.timeout(), list_atom::value)
+        .then([=](const letter<schema::NodeList>& nodes) { answer(from, nodes.read()); }, from.refusing());
+    self->request(config.node, from.timeout(), info_atom::value)
+      .then(
+        [=](const letter<schema::NodeStatus>& status) {
+          const auto alone = list_of_one(status.read());
+          answer(from, alone.read());
+        },
+        from.refusing());
+  });
+}
+
+error unknown_node() {
+  return {errc::not_found, "there is no such node, or it is not up", {}, "node_not_found"};
 }
 
 void answer(const call& request, const readiness& state) {
@@ -43,7 +68,10 @@ void answer_readiness(caf::actor_system& system, const call& request) {
       return answer(request, not_ready("journal", "failed", why));
   ask_node(
     system, request,
-    [](const call& from, schema::NodeStatus::Reader node) { answer(from, readiness_of(node)); },
+    [](const call& from, schema::NodeStatus::Reader node) {
+      const auto& absent = from.config().absent;
+      answer(from, readiness_of(node, absent ? absent() : std::vector<absent_role>()));
+    },
     [](const call& from, const caf::error&) {
       answer(from, not_ready("node", "unknown", "it does not answer"));
     });
@@ -55,15 +83,39 @@ void answer_metrics(const call& request) {
 }
 
 void list_nodes(caf::actor_system& system, const call& request) {
-  ask_node(
-    system, request,
-    [](const call& from, schema::NodeStatus::Reader node) { from.answer(node_list_json(node)); }, refuse);
+  ask_nodes(system, request,
+    [](const call& from, schema::NodeList::Reader nodes) { from.answer(node_list_json(nodes)); });
 }
 
 void list_actors(caf::actor_system& system, const call& request) {
-  ask_node(
-    system, request,
-    [](const call& from, schema::NodeStatus::Reader node) { from.answer(actor_list_json(node)); }, refuse);
+  if (const auto known = check_parameters(request.request(), {"node"}); !known)
+    return request.refuse(known.error());
+  const std::string only(request.request().parameter("node").value_or(""));
+  ask_nodes(system, request, [only](const call& from, schema::NodeList::Reader nodes) {
+    bool known = only.empty();
+    for (const auto node : nodes.getNodes())
+      known = known || text_of(node.getName()) == only;
+    if (!known)
+      return from.refuse(unknown_node());
+    from.answer(actor_list_json(nodes, only));
+  });
+}
+
+void drain_node(caf::actor_system& system, const call& request) {
+  if (const auto parsed = parse_nothing(request.request().body); !parsed)
+    return request.refuse(parsed.error());
+  in_actor(system, request, [](caf::event_based_actor* self, const call& from) {
+    const auto& find = from.config().process;
+    const auto process = find ? find(from.route().id) : std::nullopt;
+    if (!process)
+      return from.refuse(unknown_node());
+    self->request(*process, from.timeout(), leave_atom::value)
+      .then(
+        [from](const letter<schema::ActorStatus>& status) {
+          from.answer(drain_json(from.route().id, status.read()), 202);
+        },
+        from.refusing());
+  });
 }
 
 void list_models(const call& request) {

@@ -14,7 +14,10 @@ void answer_health(const call& request);
 void answer_readiness(caf::actor_system& system, const call& request);
 /// Prometheus text.
 void answer_metrics(const call& request);
+/// The nodes of the mesh.
 void list_nodes(caf::actor_system& system, const call& request);
+/// Ends a node's process in good order: 202 when it has begun to drain.
+void drain_node(caf::actor_system& system, const call& request);
 void list_actors(caf::actor_system& system, const call& request);
 void list_models(const call& request);
 void show_model(const call& request);

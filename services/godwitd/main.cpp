@@ -1,6 +1,7 @@
 // godwitd: one node of the mesh.
 
 #include "services/config/config.hpp"
+#include "services/config/roles.hpp"
 #include "services/daemon/daemon.hpp"
 #include "services/daemon/termination.hpp"
 
@@ -58,10 +59,8 @@ int run(int argc, char** argv) {
       settings.error().message, settings.error().code == godwit::errc::invalid_argument ? bad_usage : 1);
   if (settings->model.empty())
     return complain("no model is named; give --model FILE.gguf", bad_usage);
-  if (settings->roles != std::vector<std::string>{"all"})
-    return complain("a node with only the role \"" + settings->roles.front()
-                      + "\" cannot work alone; --roles takes \"all\" so far",
-      bad_usage);
+  if (const auto roles = godwit::roles_of(*settings); !roles)
+    return complain(roles.error().message, bad_usage);
   // A second signal does not wait for anything: what was acknowledged is on the disk.
   godwit::termination stop([] { std::_Exit(1); });
   return godwit::run_node(*settings, stop, stdout, stderr);

@@ -7,7 +7,7 @@ namespace godwit {
 
 namespace {
 
-constexpr std::array<std::string_view, 18> routes{
+constexpr std::array<std::string_view, 19> routes{
   "/healthz",
   "/readyz",
   "/metrics",
@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, 18> routes{
   "/v1/models",
   "/v1/models/{id}",
   "/v1/nodes",
+  "/v1/nodes/{id}/drain",
   "/v1/route/{id}",
   "/v1/sessions",
   "/v1/sessions/{id}",

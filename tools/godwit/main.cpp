@@ -139,8 +139,15 @@ void declare_nodes(CLI::App& app, words& said, int& exit) {
   app.add_subcommand("nodes", "List the nodes")->callback([&said, &exit] {
     exit = with_node(said, [&said](client& node) { return show_nodes(node, said.how); });
   });
-  app.add_subcommand("actors", "List the actors with their gauges")->callback([&said, &exit] {
-    exit = with_node(said, [&said](client& node) { return show_actors(node, said.how); });
+  auto* actors = app.add_subcommand("actors", "List the actors with their gauges");
+  actors->add_option("--node", said.node, "Only those of this node");
+  actors->callback([&said, &exit] {
+    exit = with_node(said, [&said](client& node) { return show_actors(node, said.how, said.node); });
+  });
+  auto* drain = app.add_subcommand("drain", "Let a node finish what it runs, then end");
+  drain->add_option("node", said.node, "The node's name")->required();
+  drain->callback([&said, &exit] {
+    exit = with_node(said, [&said](client& node) { return drain_node(node, said.how, said.node); });
   });
 }
 

@@ -1,6 +1,6 @@
 #include "tools/godwit/node_commands.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace godwit::cli {
 
@@ -13,6 +13,20 @@ std::string joined(const nlohmann::ordered_json& list) {
   return out;
 }
 
+/// What the link knows of a node: that it is this one, or how far it is.
+std::string link_of(const nlohmann::ordered_json& node) {
+  const auto round_trip = member(node, "round_trip_s");
+  const auto link = plain(member(node, "link"));
+  return round_trip.is_number() ? fmt::format("{} {:.2f} ms", link, round_trip.get<double>() * 1000) : link;
+}
+
+/// Whether a name can stand in a path as it is; one that cannot is no node's.
+bool is_node_name(const std::string& name) {
+  return !name.empty()
+         && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+              == std::string::npos;
+}
+
 } // namespace
 
 int show_nodes(client& node, const settings& how) {
@@ -23,31 +37,47 @@ int show_nodes(client& node, const settings& how) {
     print_json(answer->body);
     return exit_ok;
   }
-  std::vector<std::vector<std::string>> rows{{"NODE", "STATE", "ROLES", "MODEL"}};
+  std::vector<std::vector<std::string>> rows{{"NODE", "STATE", "LINK", "ROLES", "MODEL"}};
   for (const auto& item : member(answer->body, "data"))
-    rows.push_back({plain(member(item, "name")), plain(member(item, "state")), joined(member(item, "roles")),
-      plain(member(item, "model"))});
+    rows.push_back({plain(member(item, "name")), plain(member(item, "state")), link_of(item),
+      joined(member(item, "roles")), plain(member(item, "model"))});
   print_table(rows);
   return exit_ok;
 }
 
-int show_actors(client& node, const settings& how) {
-  const auto answer = node.call("GET", "/v1/actors");
+int show_actors(client& node, const settings& how, const std::string& of) {
+  if (!of.empty() && !is_node_name(of))
+    return report({errc::invalid_argument, "no node can be called " + of, {}, {}}, how.json);
+  const auto answer = node.call("GET", of.empty() ? "/v1/actors" : "/v1/actors?node=" + of);
   if (!answer)
     return report(answer.error(), how.json);
   if (how.json) {
     print_json(answer->body);
     return exit_ok;
   }
-  std::vector<std::vector<std::string>> rows{{"ACTOR", "STATE", "GAUGES"}};
+  std::vector<std::vector<std::string>> rows{{"NODE", "ACTOR", "STATE", "GAUGES"}};
   for (const auto& item : member(answer->body, "data")) {
     std::string gauges;
     const auto values = member(item, "gauges");
     for (const auto& [name, value] : values.items())
       gauges += (gauges.empty() ? "" : " ") + name + "=" + plain(value);
-    rows.push_back({plain(member(item, "name")), plain(member(item, "state")), gauges});
+    rows.push_back(
+      {plain(member(item, "node")), plain(member(item, "name")), plain(member(item, "state")), gauges});
   }
   print_table(rows);
+  return exit_ok;
+}
+
+int drain_node(client& node, const settings& how, const std::string& name) {
+  if (!is_node_name(name))
+    return report({errc::invalid_argument, "no node can be called " + name, {}, {}}, how.json);
+  const auto answer = node.call("POST", "/v1/nodes/" + name + "/drain");
+  if (!answer)
+    return report(answer.error(), how.json);
+  if (how.json)
+    print_json(answer->body);
+  else
+    fmt::print("{} {}\n", plain(member(answer->body, "name")), plain(member(answer->body, "state")));
   return exit_ok;
 }
 

@@ -3,11 +3,15 @@
 #include "tools/godwit/client.hpp"
 #include "tools/godwit/output.hpp"
 
+#include <string>
+
 namespace godwit::cli {
 
 /// The nodes of the mesh with their roles and state.
 int show_nodes(client& node, const settings& how);
-/// The actors of the mesh with their state and gauges.
-int show_actors(client& node, const settings& how);
+/// The actors of all nodes, or of one, with their state and gauges.
+int show_actors(client& node, const settings& how, const std::string& of);
+/// Has a node end in good order: no new work, running turns end, then the process does.
+int drain_node(client& node, const settings& how, const std::string& name);
 
 } // namespace godwit::cli

@@ -125,13 +125,41 @@ TEST_CASE("an accepted message and a cancelled turn say which turn it is") {
 }
 
 TEST_CASE("nodes and actors are lists") {
-  const auto status = node("ready", "ready", "");
+  const auto status = list_of_one(node("ready", "ready", "").read());
   CHECK(node_list_json(status.read())
         == R"({"object":"list","data":[{"name":"n1","incarnation":"i1","state":"ready","roles":["all"],)"
-           R"("model":"m","started_at":5}]})");
+           R"("model":"m","fingerprint":"","version":"","capacity":0,"started_at":5,"link":"self"}]})");
   CHECK(actor_list_json(status.read())
         == R"({"object":"list","data":[{"name":"router","node":"n1","state":"ready",)"
            R"("gauges":{"running":3,"load":0.5}}]})");
+}
+
+TEST_CASE("of many nodes each is shown as the link sees it, and actors by their node") {
+  const auto one = node("ready", "ready", "");
+  const auto list = letter<schema::NodeList>::make([&](schema::NodeList::Builder b) {
+    auto nodes = b.initNodes(3);
+    nodes.setWithCaveats(0, one.read());
+    nodes[0].setLink("self");
+    nodes.setWithCaveats(1, one.read());
+    nodes[1].setName("n2");
+    nodes[1].setLink("up");
+    nodes[1].setRoundTrip(0.00025);
+    nodes[2].setName("n3");
+    nodes[2].setState("away");
+    nodes[2].setLink("away");
+    nodes[2].setWhy("it does not answer");
+  });
+  const auto shown = json::parse(node_list_json(list.read()))["data"];
+  REQUIRE(shown.size() == 3);
+  CHECK_FALSE(shown[0].contains("round_trip_s"));
+  CHECK(shown[1]["round_trip_s"] == 0.00025);
+  CHECK(shown[2]["reason"] == "it does not answer");
+  CHECK(shown[2]["link"] == "away");
+  const auto actors = json::parse(actor_list_json(list.read()))["data"];
+  REQUIRE(actors.size() == 2);
+  CHECK(actors[1]["node"] == "n2");
+  CHECK(json::parse(actor_list_json(list.read(), "n2"))["data"].size() == 1);
+  CHECK(json::parse(actor_list_json(list.read(), "n3"))["data"].empty());
 }
 
 TEST_CASE("a node is ready when all of its actors are, else it says who is not") {
@@ -141,6 +169,11 @@ TEST_CASE("a node is ready when all of its actors are, else it says who is not")
   CHECK(
     waiting.body
     == R"({"status":"not_ready","reasons":[{"actor":"router","state":"starting","reason":"loading weights"}]})");
+  const auto lonely =
+    readiness_of(node("ready", "ready", "").read(), {{"tokenizer", "no node with it is there"}});
+  CHECK(
+    lonely.body
+    == R"({"status":"not_ready","reasons":[{"role":"tokenizer","state":"away","reason":"no node with it is there"}]})");
   const auto draining = readiness_of(node("draining", "ready", "").read());
   CHECK_FALSE(draining.ready);
   CHECK(json::parse(draining.body)["reasons"][0]["actor"] == "node");

@@ -15,6 +15,7 @@ TEST_CASE("every call of the API is found by method and path") {
     {"GET", "/readyz", route::readyz},
     {"GET", "/metrics", route::metrics},
     {"GET", "/v1/nodes", route::nodes},
+    {"POST", "/v1/nodes/alpha/drain", route::node_drain},
     {"GET", "/v1/actors", route::actors},
     {"GET", "/v1/models", route::models},
     {"GET", "/v1/models/x", route::model},

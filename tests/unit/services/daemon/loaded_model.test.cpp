@@ -32,4 +32,12 @@ TEST_CASE("the card tells what the model is") {
   CHECK(loaded->card.created > 1'700'000'000);
   REQUIRE(loaded->card.text);
   CHECK(loaded->card.text->size() == 49152);
+
+  const auto without = load_model(path, 1, false, {}, false);
+  REQUIRE(without);
+  CHECK_FALSE(without->model);
+  CHECK(without->card.fingerprint == loaded->card.fingerprint);
+  CHECK(without->card.context == loaded->card.context);
+  CHECK(without->card.text->size() == 49152);
+  CHECK(without->tokenizer->digest() == loaded->tokenizer->digest());
 }

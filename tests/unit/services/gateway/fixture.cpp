@@ -155,7 +155,7 @@ const std::string fixture::session_id = "ses_0123456789abcdef0123456789abcdef";
 const std::string fixture::chat_body =
   R"({"model":"m","messages":[{"role":"user","content":"Hi"}],"seed":7,"stream":true})";
 
-fixture::fixture()
+fixture::fixture(bool serves, bool in_mesh)
   : system_(config_), scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
     world_(std::make_shared<world>()) {
   world_->session = system_.spawn(session, world_);
@@ -163,7 +163,23 @@ fixture::fixture()
   router_ = system_.spawn(router, world_);
   tokenizer_ = system_.spawn(tokenizer, world_);
   node_ = system_.spawn(node, world_);
+  process_ = system_.spawn([w = world_](process_actor::pointer) -> process_actor::behavior_type {
+    return {[w](leave_atom) {
+      ++w->leaves;
+      return letter<schema::ActorStatus>::make([](auto b) { b.setState("draining"); });
+    }};
+  });
+  if (in_mesh)
+    nodes_ = system_.spawn([w = world_](node_list_actor::pointer) -> node_list_actor::behavior_type {
+      return {[w](list_atom) { return w->all_nodes; }};
+    });
   gateway_config config;
+  config.serves = serves;
+  config.nodes = nodes_;
+  config.process = [this](const std::string& name) {
+    return name == "n1" ? std::optional(process_) : std::nullopt;
+  };
+  config.absent = [w = world_] { return w->absent; };
   config.directory = directory_;
   config.router = router_;
   config.tokenizer = tokenizer_;

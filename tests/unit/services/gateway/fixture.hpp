@@ -54,6 +54,9 @@ struct world {
   std::vector<letter<schema::CancelTurn>> cancelled_turns;
   std::vector<letter<schema::ForkRequest>> forks;
   unsigned suspensions = 0;
+  unsigned leaves = 0;                ///< times that the node's process was asked to end
+  std::vector<absent_role> absent;    ///< roles that nobody has
+  letter<schema::NodeList> all_nodes; ///< as the mesh knows them
   std::vector<std::pair<std::string, error>> reports;
   session_actor session; ///< the only one
 };
@@ -65,7 +68,9 @@ struct test_config : caf::actor_system_config {
 /// A gateway on CAF's deterministic scheduler, in front of scripted actors.
 class fixture {
  public:
-  fixture();
+  /// @param serves whether the node has the role gateway
+  /// @param in_mesh whether it is one of many
+  explicit fixture(bool serves = true, bool in_mesh = false);
   ~fixture();
 
   /// Sends a request and runs until nothing moves.
@@ -105,6 +110,8 @@ class fixture {
   router_actor router_;
   tokenizer_actor tokenizer_;
   node_actor node_;
+  process_actor process_;
+  node_list_actor nodes_;
 };
 
 } // namespace godwit::test

@@ -85,6 +85,74 @@ TEST_CASE_METHOD(fixture, "readiness follows the node") {
   CHECK(body_of(ask("GET", "/v1/actors"))["data"].empty());
 }
 
+namespace {
+
+/// A gateway of a node that has not this role.
+struct no_gateway : fixture {
+  no_gateway() : fixture(false) {}
+};
+
+struct one_of_many : fixture {
+  one_of_many() : fixture(true, true) {
+    world_->all_nodes = letter<schema::NodeList>::make([](schema::NodeList::Builder b) {
+      auto nodes = b.initNodes(2);
+      nodes[0].setName("n1");
+      nodes[0].setLink("self");
+      nodes[1].setName("n2");
+      nodes[1].setLink("up");
+      auto actors = nodes[1].initActors(1);
+      actors[0].setName("prefill");
+      actors[0].setState("ready");
+    });
+  }
+};
+
+} // namespace
+
+TEST_CASE_METHOD(one_of_many, "all nodes are shown, and the actors of all or of one") {
+  CHECK(body_of(ask("GET", "/v1/nodes"))["data"].size() == 2);
+  CHECK(body_of(ask("GET", "/v1/actors"))["data"][0]["node"] == "n2");
+  CHECK(body_of(ask("GET", "/v1/actors?node=n1"))["data"].empty());
+  CHECK(body_of(ask("GET", "/v1/actors?node=n2"))["data"].size() == 1);
+  const auto unknown = ask("GET", "/v1/actors?node=n3");
+  CHECK(status_of(unknown) == 404);
+  CHECK(body_of(unknown)["error"]["code"] == "node_not_found");
+  CHECK(status_of(ask("GET", "/v1/actors?name=n1")) == 400);
+}
+
+TEST_CASE_METHOD(fixture, "a node that is told to drain says so at once") {
+  const auto told = ask("POST", "/v1/nodes/n1/drain");
+  CHECK(status_of(told) == 202);
+  CHECK(told->answer->body == R"({"name":"n1","state":"draining"})");
+  CHECK(world_->leaves == 1);
+  CHECK(status_of(ask("POST", "/v1/nodes/n2/drain")) == 404);
+  CHECK(status_of(ask("POST", "/v1/nodes/n1/drain", R"({"now":true})")) == 400);
+  CHECK(world_->leaves == 1);
+}
+
+TEST_CASE_METHOD(fixture, "a node whose roles elsewhere are away is not ready, and names them") {
+  world_->absent = {{"tokenizer", "no node with it is there"}};
+  const auto refused = ask("GET", "/readyz");
+  CHECK(status_of(refused) == 503);
+  CHECK(body_of(refused)["reasons"][0]["role"] == "tokenizer");
+  CHECK(body_of(refused)["reasons"][0]["state"] == "away");
+}
+
+TEST_CASE_METHOD(no_gateway, "a node without the role gateway answers its operators and nobody else") {
+  CHECK(status_of(ask("GET", "/healthz")) == 200);
+  CHECK(status_of(ask("GET", "/readyz")) == 200);
+  CHECK(status_of(ask("GET", "/metrics")) == 200);
+  CHECK(status_of(ask("GET", "/v1/nodes")) == 200);
+  CHECK(status_of(ask("GET", "/v1/actors")) == 200);
+  CHECK(status_of(ask("POST", "/v1/nodes/n1/drain")) == 202);
+  for (const auto& refused : {ask("POST", "/v1/sessions"), ask("GET", "/v1/sessions"),
+         ask("GET", "/v1/models"), ask("POST", "/v1/chat/completions", chat_body)}) {
+    CHECK(status_of(refused) == 404);
+    CHECK(body_of(refused)["error"]["code"] == "no_gateway");
+  }
+  CHECK(world_->created.empty());
+}
+
 TEST_CASE_METHOD(fixture, "a node whose journal cannot be written is not ready") {
   world_->journal_trouble = "the disk refuses";
   const auto refused = ask("GET", "/readyz");

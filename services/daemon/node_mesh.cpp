@@ -1,0 +1,212 @@
+#include "services/daemon/node_mesh.hpp"
+
+#include "services/link/keys.hpp"
+#include "services/mesh/static_registry.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace godwit {
+
+namespace {
+
+/// How blocks of the KV cache are named: nodes that do it otherwise could not tell each other of them.
+constexpr auto hash_mode = "xxh3-128-secret";
+
+/// An actor's answer may take as long as the slowest call of the API: the move of a session's KV.
+constexpr std::chrono::milliseconds longest_answer{80'000};
+
+std::string tcp(const endpoint& where, unsigned offset) {
+  const auto colons = where.host.find(':') != std::string::npos;
+  return fmt::format(
+    "tcp://{}{}{}:{}", colons ? "[" : "", where.host, colons ? "]" : "", where.port + offset);
+}
+
+result<std::optional<link::node_keys>> keys_of(const config& settings) {
+  if (settings.mesh_plain)
+    return std::optional<link::node_keys>();
+  auto keys = link::load_keys(settings.mesh_key);
+  if (!keys)
+    return fail(keys.error().code, keys.error().message, "mesh_key");
+  if (keys->node.value != settings.node)
+    return fail(errc::invalid_argument,
+      fmt::format("mesh_key holds the keys of the node {}, and this one is called {}: see the setting node",
+        keys->node.value, settings.node),
+      "mesh_key");
+  return std::optional(std::move(*keys));
+}
+
+/// How many other nodes a registry knows now.
+std::size_t others_of(registry& nodes) {
+  std::size_t count = 0;
+  nodes.watch([&](const registry_change& change) { count += change.there ? 1 : 0; });
+  nodes.watch([](const registry_change&) {});
+  return count;
+}
+
+using counters = link::link_counters;
+
+struct counter_row {
+  const char* name;
+  metric_kind kind;
+  const char* help;
+  counters::count counters::*member;
+};
+
+constexpr std::array counter_rows{
+  counter_row{
+    "godwit_link_letters_sent_total", metric_kind::total, "Letters to other nodes", &counters::letters_sent},
+  counter_row{"godwit_link_letters_received_total", metric_kind::total, "Letters of other nodes",
+    &counters::letters_received},
+  counter_row{"godwit_link_bytes_sent_total", metric_kind::total, "Bytes of them", &counters::bytes_sent},
+  counter_row{
+    "godwit_link_bytes_received_total", metric_kind::total, "Bytes of them", &counters::bytes_received},
+  counter_row{"godwit_link_malformed_total", metric_kind::total, "What came and was no frame or letter",
+    &counters::malformed},
+  counter_row{
+    "godwit_link_stale_total", metric_kind::total, "Frames of earlier conversations", &counters::stale},
+  counter_row{"godwit_link_unknown_keys_total", metric_kind::total, "Connections of keys that are not known",
+    &counters::unknown_keys},
+  counter_row{
+    "godwit_link_refused_total", metric_kind::total, "Greetings that were turned away", &counters::refused},
+  counter_row{"godwit_link_overflows_total", metric_kind::total, "Refused because a queue was full",
+    &counters::overflows},
+  counter_row{"godwit_link_expired_total", metric_kind::total, "Dropped because their deadline had passed",
+    &counters::expired},
+  counter_row{
+    "godwit_link_peers_lost_total", metric_kind::total, "Times that a peer was lost", &counters::peers_lost},
+  counter_row{"godwit_link_pending_requests", metric_kind::level, "Requests to other nodes without an answer",
+    &counters::pending_requests},
+  counter_row{"godwit_link_serving_requests", metric_kind::level, "Requests of other nodes without an answer",
+    &counters::serving_requests},
+};
+
+using values = std::vector<metrics::labelled>;
+using source_of_mesh = std::function<std::shared_ptr<const mesh>()>;
+
+/// A figure with a value for each of a list that the mesh's figures have.
+template <class Item, class Read>
+void watch_list(metrics& figures, const source_of_mesh& source, const char* name, metric_kind kind,
+  const char* help, const char* label, std::vector<Item> mesh_figures::*list,
+  std::string (*called)(const Item&), Read read) {
+  figures.watch_each(name, kind, help, [=] {
+    values out;
+    const auto now = source();
+    if (!now)
+      return out;
+    const auto all = now->figures();
+    for (const auto& item : all.*list)
+      out.push_back({{{label, called(item)}}, static_cast<double>(read(item))});
+    return out;
+  });
+}
+
+} // namespace
+
+result<mesh_options> mesh_options_of(
+  const config& settings, const node_roles& roles, const model_card& card, const std::string& version) {
+  mesh_options out;
+  out.node = node_name(settings.node);
+  out.roles = roles.names();
+  out.models = {{card.id, card.fingerprint}};
+  out.software = version;
+  out.hash_mode = hash_mode;
+  out.exchange.answer = longest_answer;
+  if (settings.mesh_listen)
+    out.listen = {
+      tcp(*settings.mesh_listen, 0), tcp(*settings.mesh_listen, 1), tcp(*settings.mesh_listen, 2)};
+  auto keys = keys_of(settings);
+  if (!keys)
+    return fail(keys);
+  out.keys = std::move(*keys);
+  auto nodes =
+    static_registry::load({.file = settings.mesh_nodes, .self = out.node, .plain = settings.mesh_plain});
+  if (!nodes)
+    return fail(nodes.error().code, nodes.error().message, "mesh_nodes");
+  out.nodes = std::move(*nodes);
+  if (!roles.all() && others_of(*out.nodes) == 0)
+    return fail(errc::invalid_argument,
+      fmt::format(
+        "{} lists no node but this one, which leaves roles to others", settings.mesh_nodes.string()),
+      "mesh_nodes");
+  return out;
+}
+
+std::vector<needed_role> needed_of(const node_roles& roles) {
+  std::vector<needed_role> out;
+  if (roles.gateway && !roles.session)
+    out.push_back({"session", "directory"});
+  if ((roles.gateway || roles.session) && !roles.tokenizer)
+    out.push_back({"tokenizer", "tokenizer"});
+  if ((roles.gateway || roles.session) && !roles.router)
+    out.push_back({"router", "router"});
+  return out;
+}
+
+void watch_mesh(metrics& figures, source_of_mesh source) {
+  for (const auto& row : counter_rows)
+    figures.watch_each(row.name, row.kind, row.help, [source, member = row.member] {
+      values out;
+      if (const auto now = source())
+        out.push_back({{}, static_cast<double>((now->counters().*member).load(std::memory_order_relaxed))});
+      return out;
+    });
+
+  using peer = link::peer_status;
+  const auto of_peers = [&](const char* name, metric_kind kind, const char* help, auto read) {
+    watch_list<peer>(
+      figures, source, name, kind, help, "peer", &mesh_figures::peers,
+      [](const peer& one) { return one.node.value; }, read);
+  };
+  of_peers("godwit_peer_up", metric_kind::level, "1 while the node is up",
+    [](const peer& one) { return one.state == link::peer_state::up ? 1 : 0; });
+  of_peers("godwit_peer_round_trip_seconds", metric_kind::level, "Time to the node and back",
+    [](const peer& one) { return std::chrono::duration<double>(one.round_trip).count(); });
+  of_peers("godwit_peer_queued_letters", metric_kind::level, "Letters that wait for the node",
+    [](const peer& one) { return one.queued_parcels; });
+  of_peers("godwit_peer_queued_bytes", metric_kind::level, "Bytes of them",
+    [](const peer& one) { return one.queued_bytes; });
+  of_peers("godwit_peer_letters_sent_total", metric_kind::total, "Letters to the node",
+    [](const peer& one) { return one.letters_sent; });
+  of_peers("godwit_peer_letters_received_total", metric_kind::total, "Letters of the node",
+    [](const peer& one) { return one.letters_received; });
+  of_peers("godwit_peer_bytes_sent_total", metric_kind::total, "Bytes to the node",
+    [](const peer& one) { return one.bytes_sent; });
+  of_peers("godwit_peer_bytes_received_total", metric_kind::total, "Bytes of the node",
+    [](const peer& one) { return one.bytes_received; });
+  of_peers("godwit_peer_credit", metric_kind::level, "Items of streams that the node takes now",
+    [](const peer& one) { return one.credit; });
+
+  using role = mesh_figures::role;
+  const auto of_roles = [&](const char* name, metric_kind kind, const char* help, auto read) {
+    watch_list<role>(
+      figures, source, name, kind, help, "role", &mesh_figures::roles,
+      [](const role& one) { return one.name; }, read);
+  };
+  of_roles("godwit_role_targets", metric_kind::level, "Nodes that can stand in for a role",
+    [](const role& one) { return one.targets; });
+  of_roles("godwit_role_refused_total", metric_kind::total, "Requests for which nobody was there",
+    [](const role& one) { return one.refused; });
+  of_roles("godwit_role_dropped_total", metric_kind::total, "Letters for which nobody was there",
+    [](const role& one) { return one.dropped; });
+  figures.watch_each(
+    "godwit_link_references", metric_kind::level, "Actors of this node that others hold", [source] {
+      values out;
+      if (const auto now = source())
+        out.push_back({{}, static_cast<double>(now->figures().references)});
+      return out;
+    });
+  figures.watch_each(
+    "godwit_link_dead_letters_total", metric_kind::total, "Letters to actors that are not there", [source] {
+      values out;
+      if (const auto now = source())
+        out.push_back({{}, static_cast<double>(now->figures().dead_letters)});
+      return out;
+    });
+}
+
+} // namespace godwit

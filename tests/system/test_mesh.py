@@ -1,0 +1,251 @@
+"""Nodes with different roles: a caller cannot tell them from one node, and the loss of a worker loses nothing."""
+
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from harness import GODWIT, Node
+from mesh import WORKER, Mesh, fresh_host, links, until
+from test_crash import joined
+
+SAMPLING = {"temperature": 0.9, "seed": 11, "max_tokens": 90, "top_p": 0.95}
+LONG = {**SAMPLING, "max_tokens": 400}
+QUESTION = "Tell me about the sea and the birds above it."
+CHAT = {"messages": [{"role": "user", "content": QUESTION}], "seed": 5, "max_tokens": 60, "temperature": 0.8}
+
+
+def answer_of(node):
+    """What a completion says, without what differs from call to call."""
+    answer = node.call("POST", "/v1/chat/completions", CHAT)
+    assert answer.status == 200, answer.body
+    return answer.json["choices"], answer.json["usage"]["completion_tokens"], answer.json["system_fingerprint"]
+
+
+def told(node, session):
+    """The events of a session's turn, once it is over."""
+    return joined(node.events(session))
+
+
+class Alone:
+    """What one node with all roles says."""
+
+    made = None
+
+    @classmethod
+    def words(cls):
+        if cls.made is None:
+            node = Node()
+            try:
+                cls.made = {"turn": joined(node.say(node.session(sampling=SAMPLING), QUESTION)),
+                            "long": joined(node.say(node.session(sampling=LONG), QUESTION)), "chat": answer_of(node)}
+            finally:
+                node.close()
+        return cls.made
+
+
+class Roles(unittest.TestCase):
+    """A gateway in front of the sessions, and a worker behind them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.alone = Alone.words()
+        cls.mesh = Mesh(door="gateway", core="gateway,session,router,tokenizer", work=WORKER)
+        cls.addClassCleanup(cls.mesh.close)
+        cls.door, cls.core, cls.work = (cls.mesh.make(name) for name in ("door", "core", "work"))
+        for node in (cls.core, cls.door):
+            node.start()
+        # Without its worker a router waits, and says so.
+        waiting = cls.core.call("GET", "/readyz")
+        assert waiting.status == 503, waiting.body
+        assert "no worker" in waiting.body.decode(), waiting.body
+        refused = cls.core.call("POST", "/v1/chat/completions", CHAT)
+        assert refused.status == 503, refused.body
+        cls.work.start()
+        for node in (cls.work, cls.core, cls.door):
+            cls.mesh.wait_ready(node)
+
+    def test_a_worker_elsewhere_gives_the_same_tokens(self):
+        session = self.core.session(sampling=SAMPLING)
+        self.assertEqual(joined(self.core.say(session, QUESTION)), self.alone["turn"])
+        self.assertEqual(answer_of(self.core), self.alone["chat"])
+        self.assertEqual(self.core.metric("godwit_decoded_tokens_total"), 0)
+        self.assertGreater(self.work.metric("godwit_decoded_tokens_total"), 0)
+
+    def test_a_gateway_in_front_gives_the_same_events(self):
+        session = self.door.session(sampling=SAMPLING)
+        said = self.door.say(session, QUESTION)
+        self.assertEqual(joined(said), self.alone["turn"])
+        # The same bytes, wherever they are read, and from any place.
+        self.assertEqual(self.core.events(session), said)
+        self.assertEqual(self.door.events(session, after=said[4].id), said[5:])
+        self.assertEqual(answer_of(self.door), self.alone["chat"])
+        shown = self.door.call("GET", f"/v1/sessions/{session}").json
+        self.assertEqual((shown["status"], shown["owner"]["node"]), ("idle", "core"))
+        # The worker's cache has it, and lets go of it.
+        self.assertGreater(shown["kv"]["device"], 0)
+        suspended = self.door.call("POST", f"/v1/sessions/{session}/suspend")
+        self.assertEqual((suspended.status, suspended.json["kv"]["device"]), (200, 0), suspended.body)
+        self.assertEqual(self.door.call("DELETE", f"/v1/sessions/{session}").status, 200)
+        self.assertEqual(self.core.call("GET", f"/v1/sessions/{session}").status, 404)
+
+    def test_a_client_that_leaves_a_gateway_in_front_can_come_back(self):
+        session = self.door.session(sampling=SAMPLING)
+        stream = self.door.stream("POST", f"/v1/sessions/{session}/messages", {"content": QUESTION, "stream": True})
+        seen = [stream.next() for _ in range(4)]
+        stream.close()
+        events = self.door.events(session)
+        self.assertEqual(events[:4], seen)
+        self.assertEqual(joined(events), self.alone["turn"])
+
+    def test_every_node_shows_all_nodes_and_actors(self):
+        for node, name in ((self.door, "door"), (self.core, "core"), (self.work, "work")):
+            self.assertEqual(links(node), {**dict.fromkeys(("core", "door", "work"), "up"), name: "self"})
+        listed = self.door.call("GET", "/v1/nodes").json["data"]
+        self.assertEqual([each["roles"] for each in listed],
+                         [["gateway", "session", "tokenizer", "router"], ["gateway"], ["prefill", "decode", "cache"]])
+        self.assertEqual(len({each["fingerprint"] for each in listed}), 1)
+        self.assertEqual([each["capacity"] > 0 for each in listed], [False, False, True])
+        self.assertTrue(all(each["round_trip_s"] < 1 for each in listed if each["link"] == "up"))
+        actors = self.door.call("GET", "/v1/actors").json["data"]
+        self.assertLessEqual({("work", "prefill"), ("core", "directory"), ("core", "router"), ("core", "tokenizer")},
+                             {(each["node"], each["name"]) for each in actors})
+        only = self.door.call("GET", "/v1/actors?node=work").json["data"]
+        self.assertEqual({each["node"] for each in only}, {"work"})
+        self.assertEqual(self.door.call("GET", "/v1/actors?node=nobody").status, 404)
+        shown = subprocess.run([GODWIT, "nodes", "--url", f"http://127.0.0.1:{self.work.port}"], capture_output=True, check=True)
+        self.assertIn(b"core", shown.stdout)
+        self.assertEqual(self.door.metric("godwit_peer_up"), 2)
+
+    def test_a_worker_answers_its_operators_and_no_clients(self):
+        self.assertEqual(self.work.call("GET", "/healthz").status, 200)
+        refused = self.work.call("GET", "/v1/sessions")
+        self.assertEqual((refused.status, refused.json["error"]["code"]), (404, "no_gateway"))
+        # No journal, and no weights where nothing is computed.
+        self.assertFalse((self.work.data / "journal").exists())
+        self.assertFalse((self.door.data / "journal").exists())
+        self.assertLess(self.door.metric("process_resident_memory_bytes"), self.work.metric("process_resident_memory_bytes"))
+
+    def test_a_stranger_is_not_let_in(self):
+        self.mesh.hosts["stranger"] = fresh_host()
+        self.mesh.new_key("stranger")
+        own = self.mesh.write_list("stranger.toml", ("core", "work", "stranger"))
+        before = self.core.metric("godwit_link_unknown_keys_total")
+        stranger = self.mesh.make("stranger", roles="gateway", nodes=own)
+        stranger.start()
+        until(lambda: self.core.metric("godwit_link_unknown_keys_total") > before, "the stranger tries")
+        refused = stranger.call("GET", "/readyz")
+        self.assertEqual(refused.status, 503)
+        self.assertEqual({reason["role"] for reason in refused.json["reasons"]}, {"session", "tokenizer", "router"})
+        self.assertEqual(stranger.call("GET", "/v1/sessions").status, 503)
+        self.assertNotIn("stranger", links(self.core))
+        self.assertEqual(self.mesh.nodes.pop("stranger").stop(), 0)
+        stranger.close()
+
+
+class Workers(unittest.TestCase):
+    """Two workers, which come and go."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.alone = Alone.words()
+
+    def setUp(self):
+        self.mesh = Mesh(core="gateway,session,router,tokenizer", one=WORKER, two=WORKER)
+        self.addCleanup(self.mesh.close)
+
+    def worker_in_use(self, *names):
+        """The worker that generates now."""
+        def busy():
+            return next((name for name in names if self.mesh.nodes[name].metric("godwit_open_streams") > 0), None)
+        return until(busy, "a worker generates")
+
+    def computed(self, name):
+        return self.mesh.nodes[name].metric("godwit_decoded_tokens_total")
+
+    def workers(self, core):
+        return next(each["gauges"]["workers"] for each in core.call("GET", "/v1/actors?node=core").json["data"]
+                    if each["name"] == "router")
+
+    def start_turn(self, core, sampling=None):
+        session = core.session(sampling=sampling or LONG)
+        answer = core.call("POST", f"/v1/sessions/{session}/messages", {"content": QUESTION})
+        self.assertEqual(answer.status, 202, answer.body)
+        return session
+
+    def test_a_killed_worker_loses_nothing_and_is_used_again(self):
+        core, one, two = self.mesh.start("core", "one", "two")
+        until(lambda: self.workers(core) == 2, "both workers are known")
+
+        # Sessions side by side use both.
+        sessions = [self.start_turn(core, SAMPLING) for _ in range(6)]
+        for session in sessions:
+            self.assertEqual(told(core, session), self.alone["turn"])
+        self.assertGreater(self.computed("one"), 0)
+        self.assertGreater(self.computed("two"), 0)
+
+        session = self.start_turn(core)
+        lost = self.worker_in_use("one", "two")
+        until(lambda: len(core.call("GET", f"/v1/sessions/{session}/events?follow=0").body) > 2000, "tokens are there")
+        self.mesh.nodes[lost].stop(kill=True)
+        self.assertEqual(told(core, session), self.alone["long"])
+        self.assertEqual(self.workers(core), 1)
+
+        again = self.mesh.nodes[lost].start()
+        until(lambda: self.workers(core) == 2, "the worker is back")
+        sessions = [self.start_turn(core, SAMPLING) for _ in range(4)]
+        for session in sessions:
+            self.assertEqual(told(core, session), self.alone["turn"])
+        self.assertGreater(again.metric("godwit_decoded_tokens_total"), 0)
+
+    def test_a_paused_worker_is_given_up_and_used_again(self):
+        core, one = self.mesh.start("core", "one")
+        session = self.start_turn(core)
+        self.assertEqual(self.worker_in_use("one"), "one")
+        one.signal(signal.SIGSTOP)
+        paused = time.monotonic()
+        try:
+            until(lambda: links(core)["one"] == "away", "the pause is noticed", 5)
+            self.assertLess(time.monotonic() - paused, 4)
+            # One that comes late takes over what was running.
+            self.mesh.make("two").start()
+            self.assertEqual(told(core, session), self.alone["long"])
+            time.sleep(max(0.0, 15 - (time.monotonic() - paused)))
+        finally:
+            one.signal(signal.SIGCONT)
+        until(lambda: links(core)["one"] == "up" and self.workers(core) == 2, "the worker is back")
+        before = self.computed("one")
+        sessions = [self.start_turn(core, SAMPLING) for _ in range(4)]
+        for each in sessions:
+            self.assertEqual(told(core, each), self.alone["turn"])
+        self.assertGreater(self.computed("one"), before)
+        self.assertEqual(told(core, session), self.alone["long"])
+
+    def test_a_node_that_is_drained_ends_its_turns_and_then_itself(self):
+        core, one, two = self.mesh.start("core", "one", "two")
+        until(lambda: self.workers(core) == 2, "both workers are known")
+        session = self.start_turn(core)
+        name = self.worker_in_use("one", "two")
+        other = {"one": "two", "two": "one"}[name]
+        process = self.mesh.nodes[name].process
+        drained = subprocess.run([GODWIT, "drain", name, "--url", f"http://127.0.0.1:{core.port}"], capture_output=True)
+        self.assertEqual((drained.returncode, drained.stdout.split()), (0, [name.encode(), b"draining"]), drained.stderr)
+        # New work goes to the other one at once.
+        said = []
+        chats = [threading.Thread(target=lambda: said.append(answer_of(core))) for _ in range(2)]
+        for each in chats:
+            each.start()
+        for each in chats:
+            each.join()
+        self.assertEqual(said, [self.alone["chat"]] * 2)
+        self.assertEqual(told(core, session), self.alone["long"])
+        self.assertEqual(process.wait(timeout=30), 0)
+        self.assertGreater(self.computed(other), 0)
+        until(lambda: self.workers(core) == 1, "the drained worker has left")
+        self.assertEqual(core.call("POST", "/v1/nodes/nobody/drain").status, 404)
+        self.assertEqual(answer_of(core), self.alone["chat"])
+
+
+if __name__ == "__main__":
+    unittest.main()

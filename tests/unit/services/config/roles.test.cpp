@@ -1,0 +1,91 @@
+#include "services/config/roles.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace godwit;
+
+namespace {
+
+/// Settings of a node in a mesh with keys.
+config in_mesh(const std::string& roles) {
+  auto made = load_config({{"roles", roles}, {"mesh-nodes", "mesh.toml"}, {"mesh-key", "a.secret"}}, {});
+  REQUIRE(made);
+  return *made;
+}
+
+error refusal(const key_values& flags) {
+  const auto made = load_config(flags, {});
+  REQUIRE(made);
+  const auto roles = roles_of(*made);
+  REQUIRE_FALSE(roles);
+  CHECK(roles.error().code == errc::invalid_argument);
+  return roles.error();
+}
+
+} // namespace
+
+TEST_CASE("a node has all roles unless it is told otherwise") {
+  const auto roles = roles_of(*load_config({}, {}));
+  REQUIRE(roles);
+  CHECK(roles->all());
+  CHECK(
+    roles->names()
+    == std::vector<std::string>{"gateway", "session", "tokenizer", "router", "prefill", "decode", "cache"});
+  CHECK(
+    roles_of(*load_config({{"roles", "cache,decode,prefill,router,tokenizer,session,gateway"}}, {}))->all());
+}
+
+TEST_CASE("in a mesh a node may have any roles, if a worker is whole") {
+  const auto front = roles_of(in_mesh("gateway"));
+  REQUIRE(front);
+  CHECK(front->names() == std::vector<std::string>{"gateway"});
+  CHECK_FALSE(front->has_journal());
+  const auto worker = roles_of(in_mesh("decode,cache,prefill"));
+  REQUIRE(worker);
+  CHECK(worker->worker);
+  CHECK_FALSE(worker->router);
+  CHECK(roles_of(in_mesh("gateway,session,router,tokenizer"))->has_journal());
+  CHECK(roles_of(in_mesh("all"))->all());
+}
+
+TEST_CASE("a part of a worker is refused, and the missing parts are named") {
+  CHECK(
+    roles_of(in_mesh("prefill")).error().message
+    == "roles: prefill, decode and cache share the pages of one device and have to stand together on a node; "
+       "decode and cache are missing");
+  CHECK(roles_of(in_mesh("gateway,decode,prefill")).error().message.ends_with("cache is missing"));
+  CHECK(roles_of(in_mesh("cache")).error().param == "roles");
+}
+
+TEST_CASE("alone, a node needs all roles, and those that are missing are named") {
+  CHECK(refusal({{"roles", "gateway"}}).message
+        == "roles: nobody has session, tokenizer, router, prefill, decode, cache: without mesh_nodes this "
+           "node is "
+           "alone and needs all roles");
+  CHECK(
+    refusal({{"roles", "session,tokenizer,router,prefill,decode,cache"}}).message.find("nobody has gateway:")
+    != std::string::npos);
+}
+
+TEST_CASE("a mesh has keys, or says that it has none") {
+  CHECK(refusal({{"mesh-nodes", "mesh.toml"}}).param == "mesh_key");
+  CHECK(refusal({{"mesh-nodes", "mesh.toml"}, {"mesh-key", "a.secret"}, {"mesh-plain", "1"}}).param
+        == "mesh_plain");
+  CHECK(roles_of(*load_config({{"mesh-nodes", "mesh.toml"}, {"mesh-plain", "1"}}, {})));
+}
+
+TEST_CASE("settings of a mesh without its nodes are refused") {
+  CHECK(refusal({{"mesh-key", "a.secret"}}).param == "mesh_key");
+  CHECK(refusal({{"mesh-plain", "1"}}).param == "mesh_plain");
+  CHECK(refusal({{"mesh-listen", "127.0.0.1:7401"}}).param == "mesh_listen");
+}
+
+TEST_CASE("a mesh listens on three ports that there are") {
+  const auto with = [](const std::string& listen) {
+    return load_config({{"mesh-nodes", "m"}, {"mesh-plain", "1"}, {"mesh-listen", listen}}, {});
+  };
+  CHECK(roles_of(*with("127.0.0.1:65533")));
+  CHECK(roles_of(*with("127.0.0.1:65534")).error().param == "mesh_listen");
+  CHECK(roles_of(*with("127.0.0.1:0")).error().param == "mesh_listen");
+  CHECK_FALSE(with("127.0.0.1"));
+}

@@ -1,0 +1,105 @@
+#include "services/daemon/cache_survey.hpp"
+
+#include "messages/actor_error.hpp"
+#include "tests/unit/actors/node/scripted_part.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+
+using namespace godwit;
+using namespace godwit::test;
+
+namespace {
+
+/// What a worker's cache has in each tier; nothing: it does not answer.
+using script = std::optional<std::array<std::uint32_t, 3>>;
+
+class world : public still_system {
+ public:
+  explicit world(const std::vector<script>& caches) {
+    for (const auto& one : caches)
+      workers.push_back(spawn_cache(one));
+    survey = spawn_cache_survey(system, [this] { return workers; });
+  }
+
+  template <class Question>
+  std::shared_ptr<std::optional<letter<schema::CacheHoldings>>> put(const Question& question) {
+    return ask<letter<schema::CacheHoldings>>(survey, question);
+  }
+
+  int suspended = 0;
+  std::vector<cache_tiers_actor> workers;
+  cache_tiers_actor survey;
+
+ private:
+  cache_tiers_actor spawn_cache(const script& says) {
+    return system.spawn([says, this](cache_tiers_actor::pointer self) -> cache_tiers_actor::behavior_type {
+      const auto answer = [says, self]() -> caf::result<letter<schema::CacheHoldings>> {
+        auto promise = self->make_response_promise<letter<schema::CacheHoldings>>();
+        if (says)
+          promise.deliver(letter<schema::CacheHoldings>::make([&](schema::CacheHoldings::Builder b) {
+            b.setDevice((*says)[0]);
+            b.setHost((*says)[1]);
+            b.setDisk((*says)[2]);
+          }));
+        return promise;
+      };
+      return {
+        [answer](const letter<schema::CacheProbe>&) { return answer(); },
+        [answer, this](const letter<schema::CacheSuspend>&) {
+          ++suspended;
+          return answer();
+        },
+      };
+    });
+  }
+};
+
+std::array<std::uint32_t, 3> of(const letter<schema::CacheHoldings>& mail) {
+  return {mail.read().getDevice(), mail.read().getHost(), mail.read().getDisk()};
+}
+
+} // namespace
+
+TEST_CASE("for each tier the worker counts that has most there") {
+  world w({{{32, 0, 16}}, {{0, 64, 16}}, {{16, 16, 48}}});
+  const auto answer = w.put(letter<schema::CacheProbe>());
+  REQUIRE(answer->has_value());
+  CHECK(of(**answer) == std::array<std::uint32_t, 3>{32, 64, 48});
+}
+
+TEST_CASE("a text is suspended on every worker") {
+  world w({{{0, 0, 16}}, {{0, 0, 32}}});
+  const auto answer = w.put(letter<schema::CacheSuspend>());
+  REQUIRE(answer->has_value());
+  CHECK(of(**answer) == std::array<std::uint32_t, 3>{0, 0, 32});
+  CHECK(w.suspended == 2);
+}
+
+TEST_CASE("a worker that does not answer in time counts as one that has nothing") {
+  world w({{{48, 0, 0}}, std::nullopt});
+  const auto answer = w.put(letter<schema::CacheProbe>());
+  CHECK_FALSE(answer->has_value());
+  w.pass(1'001);
+  REQUIRE(answer->has_value());
+  CHECK(of(**answer) == std::array<std::uint32_t, 3>{48, 0, 0});
+}
+
+TEST_CASE("without workers, or when none answers, that is the answer") {
+  const auto refusal = [](world& w, std::int64_t pass) {
+    auto code = std::make_shared<std::optional<errc>>();
+    w.system.spawn([=, survey = w.survey](caf::event_based_actor* self) {
+      self->request(survey, std::chrono::seconds(100), letter<schema::CacheProbe>())
+        .then([](const letter<schema::CacheHoldings>&) {},
+          [code](const caf::error& why) { *code = from_caf_error(why).code; });
+    });
+    w.scheduler.run();
+    w.pass(pass);
+    return *code;
+  };
+  world none({});
+  CHECK(refusal(none, 0) == errc::unavailable);
+  world silent({std::nullopt, std::nullopt});
+  CHECK(refusal(silent, 1'001) == errc::deadline);
+}
