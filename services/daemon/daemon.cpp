@@ -187,8 +187,7 @@ class running_node {
     caf::scoped_actor self{*system_};
     auto drained =
       self->request(actors_->node(), settings_.drain_deadline + std::chrono::seconds(5), drain_atom::value);
-    if (const auto others = actors_->others())
-      others->drain();
+    actors_->drain();
     drained.receive([&](const letter<schema::Drained>& drained) { left = drained.read().getRemaining(); },
       [&](const caf::error& why) {
         left = 1;

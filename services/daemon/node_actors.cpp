@@ -157,6 +157,18 @@ void node_actors::take_worker(const remote_worker& worker) {
   mesh_->changed();
 }
 
+void node_actors::drain() {
+  if (!mesh_)
+    return;
+  {
+    // Its own router is drained in its turn, but those of others would go on sending work.
+    const std::lock_guard lock(mutex_);
+    if (engine_.prefill)
+      caf::anon_send(engine_.prefill, drain_atom::value);
+  }
+  mesh_->drain();
+}
+
 void node_actors::stop(link::end_cause cause) {
   if (supervisor_)
     caf::anon_send(supervisor_, stop_atom::value);

@@ -65,6 +65,9 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
   /// Null: this node is alone.
   std::shared_ptr<mesh> others() const { return mesh_; }
 
+  /// In a mesh: tells the others that this node drains, and has its worker refuse what they still send. After
+  /// the node was told to drain.
+  void drain();
   /// Ends them all, and leaves the mesh for this cause. Before the actor system ends.
   void stop(link::end_cause cause);
 
