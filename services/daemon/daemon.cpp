@@ -185,10 +185,10 @@ class running_node {
     front_->drain();
     std::uint32_t left = 0;
     caf::scoped_actor self{*system_};
-    auto drained =
+    auto answer =
       self->request(actors_->node(), settings_.drain_deadline + std::chrono::seconds(5), drain_atom::value);
     actors_->drain();
-    drained.receive([&](const letter<schema::Drained>& drained) { left = drained.read().getRemaining(); },
+    answer.receive([&](const letter<schema::Drained>& drained) { left = drained.read().getRemaining(); },
       [&](const caf::error& why) {
         left = 1;
         out_->warn("the drain was cut short", {{"why", from_caf_error(why).message}});
