@@ -2,6 +2,7 @@
 
 #include "actors/device/same_thread.hpp"
 #include "services/daemon/node_actors.hpp"
+#include "services/daemon/node_mesh.hpp"
 #include "services/http/server.hpp"
 #include "tests/support/journal_over_memory.hpp"
 #include "tests/support/temporary_folder.hpp"
@@ -74,19 +75,33 @@ class mortal_journal final : public journal_over_memory {
 /// A node of a random model with a byte-level vocabulary, whole but for its disk, behind a real socket.
 class tiny_node {
  public:
-  tiny_node() {
+  /// @param settings of the node's roles and mesh
+  /// @param whole    whether it works as soon as it is made, or waits for others
+  explicit tiny_node(config settings = {}, bool whole = true) {
     write_model();
-    auto loaded = load_model(file_, 1);
+    const auto roles = roles_of(settings);
+    if (!roles)
+      FAIL(roles.error().message);
+    auto loaded = load_model(file_, 1, false, {}, roles->worker);
     if (!loaded)
       FAIL(loaded.error().message);
-    loaded->model = std::make_unique<mortal_model>(std::move(loaded->model), faults);
-    config settings;
+    if (loaded->model)
+      loaded->model = std::make_unique<mortal_model>(std::move(loaded->model), faults);
     settings.kv_tokens = 4096;
-    settings.node = "tiny";
+    if (settings.node.empty())
+      settings.node = "tiny";
     configure_scheduler(actor_settings_);
     system_ = std::make_unique<caf::actor_system>(actor_settings_);
-    auto actors = node_actors::start(
-      *system_, {settings, "i1", std::move(*loaded), records, std::make_shared<metrics>(), out_, front_});
+    node_ingredients from{settings, "i1", std::move(*loaded), roles->session ? records : nullptr,
+      std::make_shared<metrics>(), out_, front_};
+    from.roles = *roles;
+    if (!settings.mesh_nodes.empty()) {
+      auto others = mesh_options_of(settings, *roles, from.model.card, "test");
+      if (!others)
+        FAIL(others.error().message);
+      from.others = std::move(*others);
+    }
+    auto actors = node_actors::start(*system_, std::move(from));
     if (!actors)
       FAIL(actors.error().message);
     actors_ = std::move(*actors);
@@ -95,14 +110,14 @@ class tiny_node {
     auto server = http::server::start({}, front_);
     REQUIRE(server);
     server_ = std::move(*server);
-    wait_until_ready();
+    if (whole)
+      wait_until_ready();
   }
 
   ~tiny_node() {
     records->inner.resume();
     server_->stop(std::chrono::milliseconds(500));
-    caf::anon_send(actors_->supervisor(), stop_atom::value);
-    caf::anon_send(actors_->node(), stop_atom::value);
+    actors_->stop(link::end_cause::draining);
     front_->clear();
     actors_.reset();
     system_.reset();

@@ -1,0 +1,112 @@
+// Nodes of one process that have different roles and talk over sockets.
+
+#include "tests/unit/services/daemon/tiny_node.hpp"
+
+#include <unistd.h>
+
+using namespace godwit;
+using namespace godwit::test;
+
+namespace {
+
+/// A list of nodes on loopback, without keys. Each process has an address of its own, so that tests that run
+/// side by side do not meet.
+class tiny_mesh {
+ public:
+  explicit tiny_mesh(std::initializer_list<const char*> names) {
+    static unsigned next = 0;
+    const auto process = static_cast<unsigned>(::getpid());
+    std::ofstream list(list_);
+    for (const auto* name : names) {
+      ++next;
+      list << "[[node]]\nname = \"" << name << "\"\nhost = \"127." << 1 + process / 250 % 250 << '.'
+           << 1 + process % 250 << '.' << next << "\"\nport = 7401\n";
+    }
+  }
+
+  config settings(const std::string& node, const std::string& roles) const {
+    auto made = load_config(
+      {{"node", node}, {"roles", roles}, {"mesh-nodes", list_.string()}, {"mesh-plain", "1"}}, {});
+    REQUIRE(made);
+    return *made;
+  }
+
+ private:
+  temporary_folder folder_;
+  std::filesystem::path list_ = folder_.path() / "mesh.toml";
+};
+
+constexpr auto front_roles = "gateway,session,router,tokenizer";
+constexpr auto worker_roles = "prefill,decode,cache";
+
+nlohmann::json tokens_alone(std::uint32_t count) {
+  tiny_node alone;
+  const auto session = alone.open_session(count);
+  alone.say(session, "Hello");
+  return alone.tokens_of_turn(session);
+}
+
+} // namespace
+
+TEST_CASE("a worker on another node gives the tokens that one node gives") {
+  const auto expected = tokens_alone(60);
+  const tiny_mesh mesh{"front", "work"};
+  tiny_node front(mesh.settings("front", front_roles), false);
+  CHECK(front.ask("GET", "/readyz").find("no worker is there") != std::string::npos);
+  const tiny_node work(mesh.settings("work", worker_roles));
+  front.wait_until_ready();
+  const auto session = front.open_session(60);
+  front.say(session, "Hello");
+  CHECK(front.tokens_of_turn(session) == expected);
+  CHECK(work.ask("GET", "/v1/sessions").find("no_gateway") != std::string::npos);
+
+  const auto nodes = tiny_node::body_of(work.ask("GET", "/v1/nodes"));
+  REQUIRE(nodes["data"].size() == 2);
+  CHECK(nodes["data"][0]["name"] == "front");
+  CHECK(nodes["data"][0]["link"] == "up");
+  CHECK(nodes["data"][1]["link"] == "self");
+}
+
+TEST_CASE("a device that dies on another node is started again, and the turn goes on") {
+  const auto expected = tokens_alone(60);
+  const tiny_mesh mesh{"front", "work"};
+  tiny_node front(mesh.settings("front", front_roles), false);
+  const tiny_node work(mesh.settings("work", worker_roles));
+  front.wait_until_ready();
+  const auto session = front.open_session(60);
+  work.faults->steps_left = 30;
+  front.say(session, "Hello");
+  CHECK(front.tokens_of_turn(session) == expected);
+  CHECK(work.faults->steps_left == -1);
+  CHECK(work.restarts_of("device") == 1);
+}
+
+TEST_CASE("a turn goes on with another worker when the first one is gone") {
+  const auto expected = tokens_alone(300);
+  const tiny_mesh mesh{"front", "one", "two"};
+  tiny_node front(mesh.settings("front", front_roles), false);
+  auto one = std::make_unique<tiny_node>(mesh.settings("one", worker_roles));
+  front.wait_until_ready();
+  one->faults->slow = true;
+  const auto session = front.open_session(300);
+  front.say(session, "Hello");
+  tiny_node::until([&] { return front.events(session).find("event: token") != std::string::npos; });
+  const tiny_node two(mesh.settings("two", worker_roles));
+  one.reset();
+  CHECK(front.tokens_of_turn(session) == expected);
+}
+
+TEST_CASE("a gateway in front of everything is ready when the roles that it lacks are there") {
+  const auto expected = tokens_alone(60);
+  const tiny_mesh mesh{"door", "core"};
+  tiny_node door(mesh.settings("door", "gateway"), false);
+  const auto missing = door.ask("GET", "/readyz");
+  CHECK(missing.find(R"("role":"session")") != std::string::npos);
+  CHECK(missing.find(R"("role":"tokenizer")") != std::string::npos);
+  const tiny_node core(mesh.settings("core", "session,router,tokenizer,prefill,decode,cache"));
+  door.wait_until_ready();
+  const auto session = door.open_session(60);
+  door.say(session, "Hello");
+  CHECK(door.tokens_of_turn(session) == expected);
+  CHECK(core.ask("GET", "/v1/sessions/" + session).starts_with("HTTP/1.1 404 "));
+}
