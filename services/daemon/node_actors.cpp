@@ -173,9 +173,10 @@ void node_actors::stop(link::end_cause cause) {
   if (supervisor_)
     caf::anon_send(supervisor_, stop_atom::value);
   caf::anon_send(node_, stop_atom::value);
-  if (!from_.roles.router) { // which would do it
+  {
+    // A router would do it.
     const std::lock_guard lock(mutex_);
-    if (engine_.prefill)
+    if (!desk_ && engine_.prefill)
       caf::anon_send(engine_.prefill, stop_atom::value);
   }
   if (mesh_)
