@@ -38,12 +38,13 @@ struct survey {
     if (--open > 0)
       return;
     if (answers == 0)
-      return promise.deliver(to_caf_error(from_caf_error(why)));
-    promise.deliver(holdings::make([&](schema::CacheHoldings::Builder b) {
-      b.setDevice(device);
-      b.setHost(host);
-      b.setDisk(disk);
-    }));
+      promise.deliver(to_caf_error(from_caf_error(why)));
+    else
+      promise.deliver(holdings::make([&](schema::CacheHoldings::Builder b) {
+        b.setDevice(device);
+        b.setHost(host);
+        b.setDisk(disk);
+      }));
   }
 };
 

@@ -94,10 +94,10 @@ std::vector<supervised> node_actors::children() {
   const auto self = shared_from_this();
   const auto& roles = from_.roles;
   std::vector<supervised> out;
-  const auto add = [&](bool has, const char* name, auto start) {
+  const auto add = [&](bool has, const char* name, auto begin) {
     if (has)
       out.push_back(
-        {name, [self, start](caf::actor_system& in) { return ((*self).*start)(in); }, restart_when::always});
+        {name, [self, begin](caf::actor_system& in) { return ((*self).*begin)(in); }, restart_when::always});
   };
   add(roles.worker, "device", &node_actors::start_device);
   add(roles.router, "router", &node_actors::start_router);

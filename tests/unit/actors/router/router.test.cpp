@@ -20,8 +20,8 @@ namespace {
 
 class world : public still_system {
  public:
-  explicit world(const router_options& options = {}, const std::vector<worker_handles>& workers = {})
-    : router(spawn_router(system, "m", workers, options)), sink(spawn_sink()) {}
+  explicit world(const router_options& options = {})
+    : router(spawn_router(system, "m", {}, options)), sink(spawn_sink()) {}
   ~world() {
     caf::anon_send(router, stop_atom::value);
     caf::anon_send_exit(sink, caf::exit_reason::user_shutdown);
