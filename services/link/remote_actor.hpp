@@ -33,7 +33,11 @@ class remote_actor final : public caf::actor_proxy {
   remote_actor(caf::actor_config& config, std::shared_ptr<remote_home> home, actor_address where,
     const interface_codec& codec)
     : caf::actor_proxy(config), home_(std::move(home)), where_(std::move(where)), codec_(codec) {}
-  ~remote_actor() override { home_->dropped(where_, references); }
+  ~remote_actor() override {
+    // A dead one's node has let go of it already; in a new conversation its number may be another actor's.
+    if (!dead_)
+      home_->dropped(where_, references);
+  }
 
   const char* name() const override { return "remote"; }
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;

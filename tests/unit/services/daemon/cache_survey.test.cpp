@@ -22,6 +22,13 @@ class world : public still_system {
       workers.push_back(spawn_cache(one));
     survey = spawn_cache_survey(system, [this] { return workers; });
   }
+  ~world() {
+    // Timers of requests would keep them.
+    caf::anon_send_exit(survey, caf::exit_reason::user_shutdown);
+    for (const auto& worker : workers)
+      caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+    scheduler.run();
+  }
 
   template <class Question>
   std::shared_ptr<std::optional<letter<schema::CacheHoldings>>> put(const Question& question) {

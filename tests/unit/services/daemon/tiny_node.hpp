@@ -180,8 +180,8 @@ class tiny_node {
   double restarts_of(const std::string& part) const {
     const auto listed = body_of(ask("GET", "/v1/actors"));
     for (const auto& actor : listed["data"])
-      if (actor["name"] == "supervisor")
-        return actor["gauges"].value("restarts_" + part, -1.0);
+      if (actor["name"] == "supervisor" && actor["gauges"].contains("restarts_" + part))
+        return actor["gauges"]["restarts_" + part];
     return -1;
   }
   void wait_until_ready() const {
