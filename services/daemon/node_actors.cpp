@@ -302,6 +302,8 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
   const auto& settings = from_.settings;
   directory_config config;
   config.limits.drain = settings.drain_deadline;
+  if (mesh_)
+    config.peers = mesh_->sessions();
   auto& sessions = config.sessions;
   sessions.router = router_;
   sessions.tokenizer = tokenizer_;
