@@ -47,6 +47,7 @@ class Server:
         return f"postgresql://godwit@127.0.0.1:{self.port}/postgres"
 
     def start(self):
+        """On the main thread: a server dies with the thread that started it."""
         settings = ("listen_addresses=127.0.0.1", f"port={self.port}", "unix_socket_directories=", "fsync=off", "full_page_writes=off")
         options = [word for one in settings for word in ("-c", one)]
         with open(self.folder / "server.log", "ab") as log:
