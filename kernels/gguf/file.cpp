@@ -1,6 +1,7 @@
 #include "kernels/gguf/file.hpp"
 
 #include "kernels/gguf/parser.hpp"
+#include "messages/descriptor.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,22 +17,6 @@
 
 namespace godwit::gguf {
 namespace {
-
-/// A descriptor that closes itself.
-class descriptor {
- public:
-  explicit descriptor(int number) : number_(number) {}
-  ~descriptor() {
-    if (number_ >= 0)
-      ::close(number_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 tl::unexpected<error> system_failure(int number) {
   switch (number) {
@@ -86,17 +71,17 @@ std::size_t tensor::row_bytes() const {
 result<std::shared_ptr<const file>> file::open(const std::filesystem::path& path) {
   // O_NONBLOCK, so that a named pipe is refused below in place of waited for.
   const descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (opened.number() < 0)
+  if (!opened)
     return system_failure(errno);
   struct stat status {};
-  if (::fstat(opened.number(), &status) != 0)
+  if (::fstat(*opened, &status) != 0)
     return system_failure(errno);
   if (!S_ISREG(status.st_mode))
     return fail(errc::io, "the model file is not a regular file");
   if (status.st_size <= 0)
     return fail(errc::corrupt, "the model file is empty");
   const auto size = static_cast<std::size_t>(status.st_size);
-  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, opened.number(), 0);
+  void* start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, *opened, 0);
   if (start == MAP_FAILED)
     return system_failure(errno);
 

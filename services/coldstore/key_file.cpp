@@ -1,5 +1,7 @@
 #include "services/coldstore/key_file.hpp"
 
+#include "messages/descriptor.hpp"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -31,21 +33,6 @@ using content = std::array<char, 8 + seed_bytes + 8>;
 std::uint64_t checksum(const content& bytes) {
   return XXH3_64bits(bytes.data(), bytes.size() - 8);
 }
-
-class descriptor {
- public:
-  explicit descriptor(int number) : number_(number) {}
-  ~descriptor() {
-    if (number_ >= 0)
-      ::close(number_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  int operator*() const { return number_; }
-
- private:
-  int number_;
-};
 
 tl::unexpected<error> refusal(const fs::path& folder, int number) {
   const auto named = "the cold store's folder " + folder.string();

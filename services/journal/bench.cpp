@@ -1,5 +1,6 @@
 #include "services/journal/bench.hpp"
 
+#include "messages/descriptor.hpp"
 #include "services/journal/postgres/postgres_journal.hpp"
 #include "services/journal/rocks_journal.hpp"
 
@@ -169,19 +170,19 @@ result<std::unique_ptr<stored_journal>> open_measured(
 }
 
 result<commit_rate> raw_round(const std::filesystem::path& file, const journal_bench_options& options) {
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (descriptor < 0)
+  descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!out)
     return fail(errc::io, "cannot write to the folder");
   const std::string record(options.record_bytes, 'x');
   std::vector<std::chrono::nanoseconds> latencies;
   bool good = true;
   for (const auto end = clock_type::now() + options.round; good && clock_type::now() < end;) {
     const auto begin = clock_type::now();
-    good = ::write(descriptor, record.data(), record.size()) == static_cast<ssize_t>(record.size())
-           && ::fdatasync(descriptor) == 0;
+    good = ::write(*out, record.data(), record.size()) == static_cast<ssize_t>(record.size())
+           && ::fdatasync(*out) == 0;
     latencies.push_back(clock_type::now() - begin);
   }
-  ::close(descriptor);
+  out.close();
   if (!good)
     return fail(errc::io, "the disk refused a write");
   const std::chrono::duration<double> seconds = options.round;

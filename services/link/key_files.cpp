@@ -1,4 +1,5 @@
 #include "messages/check.hpp"
+#include "messages/descriptor.hpp"
 #include "services/link/hello.hpp"
 #include "services/link/keys.hpp"
 
@@ -19,18 +20,6 @@ namespace {
 
 constexpr std::string_view secret_word = "godwit-secret-1";
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
-
-/// Closes a descriptor when it goes.
-struct descriptor {
-  int number;
-  explicit descriptor(int opened) : number(opened) {}
-  ~descriptor() {
-    if (number >= 0)
-      ::close(number);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-};
 
 /// A text that is wiped when it goes.
 struct secret_text {
@@ -58,28 +47,28 @@ tl::unexpected<error> refusal(const std::filesystem::path& file, int number) {
 
 result<void> write_file(const std::filesystem::path& file, std::string_view text, mode_t mode) {
   const descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-  if (out.number < 0)
+  if (!out)
     return refusal(file, errno);
   // The umask may have taken more away, which is fine; the secret must not have more than its mode.
   while (!text.empty()) {
-    const auto done = ::write(out.number, text.data(), text.size());
+    const auto done = ::write(*out, text.data(), text.size());
     if (done < 0 && errno == EINTR)
       continue;
     if (done <= 0)
       return refusal(file, done == 0 ? EIO : errno);
     text.remove_prefix(static_cast<std::size_t>(done));
   }
-  if (::fsync(out.number) != 0)
+  if (::fsync(*out) != 0)
     return refusal(file, errno);
   return {};
 }
 
 result<std::string> read_file(const std::filesystem::path& file, bool is_secret) {
   const descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_secret ? O_NOFOLLOW : 0)));
-  if (in.number < 0)
+  if (!in)
     return refusal(file, errno);
   struct stat about {};
-  if (::fstat(in.number, &about) != 0)
+  if (::fstat(*in, &about) != 0)
     return refusal(file, errno);
   if (!S_ISREG(about.st_mode))
     return fail(errc::corrupt, "the key file " + file.string() + " is not a file");
@@ -93,7 +82,7 @@ result<std::string> read_file(const std::filesystem::path& file, bool is_secret)
   std::string text(static_cast<std::size_t>(about.st_size), '\0');
   std::size_t have = 0;
   while (have < text.size()) {
-    const auto got = ::read(in.number, text.data() + have, text.size() - have);
+    const auto got = ::read(*in, text.data() + have, text.size() - have);
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)

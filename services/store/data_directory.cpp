@@ -52,19 +52,17 @@ int make_directories(const std::filesystem::path& path) {
 /// A lock file that can be written says nothing about new files: tries one. @returns 0 or an errno
 int probe(const std::filesystem::path& path) {
   const auto file = path / ("probe-" + std::to_string(::getpid()));
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor < 0 && errno != EEXIST)
+  const descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!opened && errno != EEXIST)
     return errno;
-  if (descriptor >= 0)
-    ::close(descriptor);
   ::unlink(file.c_str());
   return 0;
 }
 
 /// What the holder wrote into the lock file.
-std::string holder(int descriptor) {
+std::string holder(int file) {
   std::array<char, 128> text{};
-  const auto length = ::pread(descriptor, text.data(), text.size(), 0);
+  const auto length = ::pread(file, text.data(), text.size(), 0);
   std::string line(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
   line.resize(std::min(line.find('\n'), line.size()));
   return line.empty() ? "" : " (" + line + ")";
@@ -77,39 +75,25 @@ result<data_directory> data_directory::open(const std::filesystem::path& path, c
     return refusal(path, number);
 
   const auto file = path / "lock";
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (descriptor < 0)
+  descriptor opened(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!opened)
     return refusal(path, errno);
-  // From here on the descriptor is closed by the object.
-  data_directory made(path, descriptor);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+  data_directory made(path, std::move(opened));
+  const auto& lock = made.lock_;
+  if (::flock(*lock, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK)
       return refusal(path, errno);
     return fail(errc::conflict,
-      "the data directory " + path.string() + " is in use by another node" + holder(descriptor), "data");
+      "the data directory " + path.string() + " is in use by another node" + holder(*lock), "data");
   }
   if (const int number = probe(path); number != 0)
     return refusal(path, number);
 
   const auto line = "node " + owner.value + ", process " + std::to_string(::getpid()) + "\n";
-  if (::ftruncate(descriptor, 0) != 0
-      || ::pwrite(descriptor, line.data(), line.size(), 0) != static_cast<ssize_t>(line.size()))
+  if (::ftruncate(*lock, 0) != 0
+      || ::pwrite(*lock, line.data(), line.size(), 0) != static_cast<ssize_t>(line.size()))
     return refusal(path, errno);
   return made;
-}
-
-data_directory::data_directory(data_directory&& other) noexcept
-  : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
-
-data_directory& data_directory::operator=(data_directory&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(lock_, other.lock_);
-  return *this;
-}
-
-data_directory::~data_directory() {
-  if (lock_ >= 0)
-    ::close(lock_);
 }
 
 } // namespace godwit

@@ -1,9 +1,11 @@
 #pragma once
 
+#include "messages/descriptor.hpp"
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
 
 #include <filesystem>
+#include <utility>
 
 namespace godwit {
 
@@ -17,19 +19,16 @@ class data_directory {
   /// `permission` when it is read-only, `resource_exhausted` when the disk is full, `io` for anything else
   static result<data_directory> open(const std::filesystem::path& path, const node_name& owner);
 
-  data_directory(data_directory&& other) noexcept;
-  data_directory& operator=(data_directory&& other) noexcept;
-  ~data_directory();
-
   const std::filesystem::path& path() const { return path_; }
   /// Where the embedded journal lies.
   std::filesystem::path journal() const { return path_ / "journal"; }
 
  private:
-  data_directory(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  data_directory(std::filesystem::path path, descriptor lock)
+    : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::filesystem::path path_;
-  int lock_ = -1; ///< descriptor of the locked file
+  descriptor lock_; ///< of the locked file
 };
 
 } // namespace godwit

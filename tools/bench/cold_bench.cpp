@@ -5,6 +5,7 @@
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
 #include "messages/check.hpp"
+#include "messages/descriptor.hpp"
 #include "services/coldstore/cold_options.hpp"
 #include "tools/bench/measuring.hpp"
 
@@ -147,29 +148,26 @@ void forget(const fs::path& folder) {
   ::sync();
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder, code))
-    if (const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC); file >= 0) {
-      ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-      ::close(file);
-    }
+    if (const descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC)); file)
+      ::posix_fadvise(*file, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 /// A plain file. @returns bytes a second
 result<double> write_file(
   const fs::path& name, std::span<const cold_block> blocks, std::uint32_t batch, bool sync_each) {
   const auto start = clock::now();
-  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  bool good = file >= 0;
+  descriptor file(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  bool good = bool(file);
   double sum = 0;
   for (std::size_t i = 0; good && i < blocks.size(); ++i) {
     const auto pages = blocks[i].pages;
-    good = ::write(file, pages.data(), pages.size()) == static_cast<ssize_t>(pages.size());
+    good = ::write(*file, pages.data(), pages.size()) == static_cast<ssize_t>(pages.size());
     if (sync_each && (i + 1) % batch == 0)
-      good = good && ::fdatasync(file) == 0;
+      good = good && ::fdatasync(*file) == 0;
     sum += static_cast<double>(pages.size());
   }
-  good = good && ::fdatasync(file) == 0;
-  if (file >= 0)
-    ::close(file);
+  good = good && ::fdatasync(*file) == 0;
+  file.close();
   if (!good)
     return fail(errc::io, "the disk refused a write");
   return sum / seconds_since(start);
@@ -177,15 +175,14 @@ result<double> write_file(
 
 result<double> read_file(const fs::path& name, bytes& into) {
   const auto start = clock::now();
-  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
   double sum = 0;
-  ssize_t got = file >= 0 ? 1 : -1;
+  ssize_t got = file ? 1 : -1;
   while (got > 0) {
-    got = ::read(file, into.data(), into.size());
+    got = ::read(*file, into.data(), into.size());
     sum += got > 0 ? static_cast<double>(got) : 0;
   }
-  if (file >= 0)
-    ::close(file);
+  file.close();
   if (got < 0)
     return fail(errc::io, "the disk refused a read");
   return sum / seconds_since(start);

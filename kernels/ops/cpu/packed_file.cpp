@@ -1,6 +1,7 @@
 #include "kernels/ops/cpu/packed_file.hpp"
 
 #include "messages/check.hpp"
+#include "messages/descriptor.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -43,19 +44,18 @@ class new_file {
     : path_{std::move(path)}, handle_{::open(path_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644)} {
   }
   ~new_file() {
-    if (handle_ >= 0) {
-      ::close(handle_);
+    if (handle_) {
       ::unlink(path_.c_str());
     }
   }
   new_file(const new_file&) = delete;
   new_file& operator=(const new_file&) = delete;
 
-  bool good() const { return handle_ >= 0; }
+  bool good() const { return bool(handle_); }
 
   bool write(std::span<const std::byte> bytes, std::size_t offset) const {
     while (!bytes.empty()) {
-      const ::ssize_t written = ::pwrite(handle_, bytes.data(), bytes.size(), static_cast<::off_t>(offset));
+      const ::ssize_t written = ::pwrite(*handle_, bytes.data(), bytes.size(), static_cast<::off_t>(offset));
       if (written < 0 && errno == EINTR) {
         continue;
       }
@@ -69,16 +69,16 @@ class new_file {
   }
 
   bool put_in_place(const std::filesystem::path& target) {
-    if (::fsync(handle_) != 0 || ::rename(path_.c_str(), target.c_str()) != 0) {
+    if (::fsync(*handle_) != 0 || ::rename(path_.c_str(), target.c_str()) != 0) {
       return false;
     }
-    ::close(std::exchange(handle_, -1));
+    handle_.close();
     return true;
   }
 
  private:
   std::filesystem::path path_;
-  int handle_;
+  descriptor handle_;
 };
 
 } // namespace
@@ -123,16 +123,16 @@ packed_file::digest packed_file::digest_of(std::string_view text) {
 }
 
 std::string packed_file::read(team& threads) {
-  const int handle = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (handle < 0) {
+  descriptor handle(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!handle) {
     return errno == ENOENT ? std::string{} : failure_of(errno, "it cannot be opened").message;
   }
   struct ::stat status {};
-  const bool known = ::fstat(handle, &status) == 0 && S_ISREG(status.st_mode);
+  const bool known = ::fstat(*handle, &status) == 0 && S_ISREG(status.st_mode);
   const auto size = known ? static_cast<std::size_t>(status.st_size) : 0;
   void* const at =
-    size >= sizeof(header) ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, handle, 0) : MAP_FAILED;
-  ::close(handle);
+    size >= sizeof(header) ? ::mmap(nullptr, size, PROT_READ, MAP_SHARED, *handle, 0) : MAP_FAILED;
+  handle.close();
   if (at == MAP_FAILED) {
     return "it is too short or cannot be mapped";
   }
