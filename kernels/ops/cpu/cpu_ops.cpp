@@ -16,12 +16,15 @@ namespace {
 constexpr std::uint32_t partial_slots = 8192;
 /// Rows that every thread norms for itself: that takes less time than to wait for each other.
 constexpr std::size_t most_alone = 4;
+constexpr std::size_t segment_pages = segment_tokens / page_tokens;
 /// Rows of a gated product whose two factors wait in the near caches.
 constexpr std::size_t gated_rows = 512;
 
 /// Matrices that share their input; outputs follow each other.
 class packed_matrix final : public matrix {
  public:
+  explicit packed_matrix(std::shared_ptr<const weight_arena> arena) : arena_{std::move(arena)} {}
+
   std::uint32_t outputs() const override { return outputs_; }
   std::uint32_t inputs() const override { return static_cast<std::uint32_t>(parts.front().inputs()); }
 
@@ -35,6 +38,7 @@ class packed_matrix final : public matrix {
   std::size_t tiles = 0;
 
  private:
+  std::shared_ptr<const weight_arena> arena_; ///< that the parts may stand in
   std::uint32_t outputs_ = 0;
 };
 
@@ -53,9 +57,34 @@ const packed_matrix& packed(const matrix& weights) {
   return static_cast<const packed_matrix&>(weights);
 }
 
-/// Tiles that a thread takes at a time: several items for each thread, so that a slower one takes fewer.
-std::size_t grain_for(const worker& self, std::size_t tiles) {
-  return std::max<std::size_t>(1, tiles / (std::size_t{self.count()} * 8));
+/// Calls `use(first, last)` for runs of tiles until all threads together have done all of them. Most of them
+/// are a run of each thread's own, since the tile that it asks for ahead is the one behind the last. What is
+/// left goes to whoever comes first, so that a slower thread does less.
+template <class Use>
+void for_tiles(worker& self, std::size_t tiles, Use&& use) {
+  const std::size_t threads = self.count();
+  const auto cut = [&](std::size_t thread) { return tiles * thread / threads; };
+  const auto end_of_own = [&](std::size_t thread) {
+    return threads == 1 ? tiles : cut(thread + 1) - (cut(thread + 1) - cut(thread)) / 4;
+  };
+  if (cut(self.index()) < end_of_own(self.index())) {
+    use(cut(self.index()), end_of_own(self.index()));
+  }
+  const std::size_t grain = std::max<std::size_t>(1, tiles / (threads * 32));
+  std::size_t thread = 0;
+  std::size_t passed = 0; // items of threads before that one
+  for (std::size_t item = self.take();; item = self.take()) {
+    const auto items = [&] { return (cut(thread + 1) - end_of_own(thread) + grain - 1) / grain; };
+    while (thread < threads && item - passed >= items()) {
+      passed += items();
+      ++thread;
+    }
+    if (thread == threads) {
+      return;
+    }
+    const std::size_t first = end_of_own(thread) + (item - passed) * grain;
+    use(first, std::min(first + grain, cut(thread + 1)));
+  }
 }
 
 } // namespace
@@ -70,8 +99,8 @@ result<std::unique_ptr<op_set>> cpu_ops::make(
 }
 
 cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads)
-  : kernels_{kernels}, shape_{shape}, threads_{threads}, x_{std::size_t{shape.max_rows} * shape.embedding},
-    out_{std::size_t{shape.max_rows} * shape.output},
+  : kernels_{kernels}, shape_{shape}, threads_{threads}, arena_{std::make_shared<weight_arena>()},
+    x_{std::size_t{shape.max_rows} * shape.embedding}, out_{std::size_t{shape.max_rows} * shape.output},
     turns_{shape.ropes.size() * shape.max_rows * shape.rotary}, plan_{shape, threads.size(), partial_slots},
     partials_{partial_slots * partial_size(shape.kv.head_dim)}, sequence_of_row_(shape.max_rows),
     scratch_(threads.size()) {
@@ -108,7 +137,7 @@ std::size_t cpu_ops::resident_bytes() const {
 
 result<std::unique_ptr<matrix>> cpu_ops::load_matrix(
   const gguf::file& file, std::span<const gguf::tensor* const> parts) {
-  auto made = std::make_unique<packed_matrix>();
+  auto made = std::make_unique<packed_matrix>(arena_);
   for (const auto* tensor : parts) {
     GODWIT_CHECK(tensor->columns() == parts.front()->columns());
     const weight_format format = packed_part::format_for(tensor->type);
@@ -129,7 +158,7 @@ packed_part cpu_ops::load_part(const gguf::tensor& tensor, weight_format format)
       return {format, outputs, inputs, found};
     }
   }
-  packed_part part{format, outputs, inputs};
+  packed_part part{format, outputs, inputs, *arena_};
   threads_.run([&](worker& self) {
     for (std::size_t tile = self.take(); tile < part.tiles(); tile = self.take()) {
       part.pack(tensor, tile);
@@ -231,11 +260,7 @@ void cpu_ops::norm(worker& self, const gain& weight) {
 void cpu_ops::multiply(worker& self, const matrix& weights, std::size_t count, const product_output& out) {
   const auto& all = packed(weights);
   const product_input in = input(scratch_[self.index()], all.inputs());
-  const std::size_t grain = grain_for(self, all.tiles);
-  const std::size_t items = (all.tiles + grain - 1) / grain;
-  for (std::size_t item = self.take(); item < items; item = self.take()) {
-    const std::size_t first = item * grain;
-    const std::size_t last = std::min(all.tiles, first + grain);
+  for_tiles(self, all.tiles, [&](std::size_t first, std::size_t last) {
     std::size_t start = 0; // first tile of the part
     product_output to = out;
     for (const auto& part : all.parts) {
@@ -248,7 +273,7 @@ void cpu_ops::multiply(worker& self, const matrix& weights, std::size_t count, c
       start += part.tiles();
       to.data += part.outputs();
     }
-  }
+  });
   self.sync();
 }
 
@@ -321,7 +346,15 @@ void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer, const head_wei
   self.sync();
 }
 
-void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_t layer) {
+std::size_t cpu_ops::first_seen(
+  const step_sequence& part, std::uint32_t layer, std::uint32_t head, position_t end) const {
+  // By true positions: a sequence may not have kept all that the window spans.
+  const std::uint32_t window = shape_.layers[layer].window;
+  return window != 0 && end > window ? part.target->slot_from(layer, head, end - window) : 0;
+}
+
+void cpu_ops::attend_task(
+  scratch& own, const attention_task& task, const attention_task* next, std::uint32_t layer) {
   const std::size_t dim = shape_.kv.head_dim;
   const std::size_t group = shape_.heads / shape_.kv.kv_heads;
   const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
@@ -330,16 +363,11 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
   kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
   const std::size_t kept = part.target->kept(layer, task.kv_head);
 
-  const std::uint32_t window = shape_.layers[layer].window;
-  // By true positions: a sequence may not have kept all that the window spans.
-  const auto first_of = [&](position_t end) -> std::size_t {
-    return window != 0 && end > window ? part.target->slot_from(layer, task.kv_head, end - window) : 0;
-  };
   std::size_t visible = 0;
   for (std::size_t r = 0; r < task.rows; ++r) {
     const std::size_t row = task.first_row + r;
     visible = kept + (row - part.first_row) + 1;
-    const std::size_t first = first_of(step_.positions[row] + 1);
+    const std::size_t first = first_seen(part, layer, task.kv_head, step_.positions[row] + 1);
     for (std::size_t g = 0; g < group; ++g) {
       const std::size_t head = task.kv_head * group + g;
       own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible, first};
@@ -353,6 +381,14 @@ void cpu_ops::attend_task(scratch& own, const attention_task& task, std::uint32_
   const std::size_t segments = (visible + segment_tokens - 1) / segment_tokens;
   const std::size_t last = task.split ? task.last_segment : segments;
   kv.asked = std::min(kv.pages.size(), last * segment_tokens / page_tokens);
+  if (next != nullptr) {
+    const auto& then = step_.sequences[next->sequence];
+    const std::size_t first = first_seen(then, layer, next->kv_head, step_.positions[next->first_row] + 1);
+    const auto pages = then.target->pages(layer, next->kv_head);
+    kv.next_base = then.target->pool().base();
+    kv.next = pages.subspan(std::min(
+      pages.size(), std::max(first, next->first_segment * segment_tokens) / segment_tokens * segment_pages));
+  }
 
   for (std::uint32_t segment = task.first_segment; segment < task.last_segment; ++segment) {
     kernels_.attend(kv, queries, segment, score, own.scores.data(), own.results.data());
@@ -416,7 +452,9 @@ void cpu_ops::attend(worker& self, std::uint32_t layer) {
   own.in = &inputs_[0];
   const auto tasks = plan_.tasks();
   for (std::size_t i = self.take(); i < tasks.size(); i = self.take()) {
-    attend_task(own, tasks[i], layer);
+    // As long as the tasks are alike the threads take turns.
+    const std::size_t next = i + self.count();
+    attend_task(own, tasks[i], next < tasks.size() ? &tasks[next] : nullptr, layer);
   }
   self.sync();
   if (!plan_.any_split() && !heads_share_blocks(shape_.heads / shape_.kv.kv_heads)) {
@@ -465,13 +503,11 @@ void cpu_ops::gated_product(worker& self, const matrix& weights, activation act)
       }
     }
   };
-  const std::size_t grain = grain_for(self, tiles);
-  const std::size_t items = (tiles + grain - 1) / grain;
-  for (std::size_t item = self.take(); item < items; item = self.take()) {
-    for (std::size_t tile = item * grain; tile < std::min(tiles, (item + 1) * grain); ++tile) {
+  for_tiles(self, tiles, [&](std::size_t first, std::size_t last) {
+    for (std::size_t tile = first; tile < last; ++tile) {
       finish_tile(tile);
     }
-  }
+  });
   self.sync();
   own.in = &to;
 }

@@ -4,9 +4,11 @@
 #include "kernels/ops/cpu/attention_plan.hpp"
 #include "kernels/ops/cpu/kernels.hpp"
 #include "kernels/ops/cpu/packed_file.hpp"
+#include "kernels/ops/cpu/weight_arena.hpp"
 #include "kernels/ops/op_set.hpp"
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -97,7 +99,11 @@ class cpu_ops final : public op_set {
   /// Biases, norms and turns `count` heads of a row in place.
   void prepare_heads(
     float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const;
-  void attend_task(scratch& own, const attention_task& task, std::uint32_t layer);
+  /// @param next what the thread will probably do then, or nullptr
+  void attend_task(scratch& own, const attention_task& task, const attention_task* next, std::uint32_t layer);
+  /// The slot from which on a row whose positions end before `end` sees its sequence.
+  std::size_t first_seen(
+    const step_sequence& part, std::uint32_t layer, std::uint32_t head, position_t end) const;
   /// Where a row's result of attention for a head stands in the input.
   float* attended(const scratch& own, std::size_t row, std::size_t head) {
     const std::size_t dim = shape_.kv.head_dim;
@@ -120,6 +126,7 @@ class cpu_ops final : public op_set {
   bool needs_quants_ = false; ///< some matrix reads quantised inputs
   bool needs_floats_ = false;
   std::size_t weight_bytes_ = 0;
+  std::shared_ptr<weight_arena> arena_; ///< also of the matrices that stand in it
 
   aligned_array<float> x_;
   std::array<input_rows, 2> inputs_; ///< a gated product reads the first and writes the second

@@ -79,8 +79,10 @@ struct kv_pages {
   const kv_element* base = nullptr;
   std::size_t stride = 0; ///< elements of a page
   std::span<const page_id> pages;
-  std::size_t head_dim = 0; ///< a multiple of 16
-  std::size_t asked = 0;    ///< pages before this one may be asked for ahead of their use
+  std::size_t head_dim = 0;              ///< a multiple of 16
+  std::size_t asked = 0;                 ///< pages before this one may be asked for ahead of their use
+  const kv_element* next_base = nullptr; ///< the same of what the thread will probably read then
+  std::span<const page_id> next = {};
 };
 
 /// A rotated query vector and which positions of the page list it sees: those from `first` on, below

@@ -230,7 +230,11 @@ weight_format packed_part::format_for(gguf::tensor_type type) {
 
 packed_part::packed_part(weight_format format, std::size_t outputs, std::size_t inputs)
   : format_{format}, outputs_{outputs}, inputs_{inputs}, tile_bytes_{bytes_for(format, 1, inputs)},
-    data_{tiles() * tile_bytes_}, bytes_{data_.data(), data_.size()} {}
+    data_{tiles() * tile_bytes_}, room_{data_.data(), data_.size()}, bytes_{room_} {}
+
+packed_part::packed_part(weight_format format, std::size_t outputs, std::size_t inputs, weight_arena& arena)
+  : format_{format}, outputs_{outputs}, inputs_{inputs}, tile_bytes_{bytes_for(format, 1, inputs)},
+    room_{arena.take(tiles() * tile_bytes_)}, bytes_{room_} {}
 
 packed_part::packed_part(
   weight_format format, std::size_t outputs, std::size_t inputs, std::span<const std::byte> packed)
@@ -248,8 +252,8 @@ std::size_t packed_part::bytes_for(weight_format format, std::size_t outputs, st
 
 void packed_part::pack(const gguf::tensor& from, std::size_t tile) {
   GODWIT_CHECK(from.rows() == outputs_ && from.columns() == inputs_ && format_for(from.type) == format_);
-  GODWIT_CHECK(data_.size() != 0);
-  std::byte* const to = data_.data() + tile * tile_bytes_;
+  GODWIT_CHECK(!room_.empty());
+  std::byte* const to = room_.data() + tile * tile_bytes_;
   using gguf::tensor_type;
   switch (from.type) {
   case tensor_type::f32:

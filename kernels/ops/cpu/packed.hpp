@@ -2,6 +2,7 @@
 
 #include "kernels/gguf/file.hpp"
 #include "kernels/ops/cpu/aligned_buffer.hpp"
+#include "kernels/ops/cpu/weight_arena.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -99,6 +100,8 @@ class packed_part {
 
   /// Allocates; `pack` fills.
   packed_part(weight_format format, std::size_t outputs, std::size_t inputs);
+  /// The same in memory of an arena, which outlives the part.
+  packed_part(weight_format format, std::size_t outputs, std::size_t inputs, weight_arena& arena);
 
   /// Weights that were packed before, `bytes_for` of them at a 64-byte boundary, which outlive the part.
   packed_part(
@@ -116,6 +119,7 @@ class packed_part {
   std::size_t blocks() const { return inputs_ / block_inputs; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  std::size_t tile_bytes() const { return tile_bytes_; }
   const std::byte* tile(std::size_t index) const { return bytes_.data() + index * tile_bytes_; }
 
   /// The weights of one output as floats, rounded once from their exact values.
@@ -127,7 +131,8 @@ class packed_part {
   std::size_t outputs_;
   std::size_t inputs_;
   std::size_t tile_bytes_;
-  aligned_buffer data_; ///< none if they were packed before
+  aligned_buffer data_;       ///< unless the memory is another's
+  std::span<std::byte> room_; ///< to pack into; none if they were packed before
   std::span<const std::byte> bytes_;
 };
 

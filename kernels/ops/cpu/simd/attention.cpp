@@ -309,8 +309,8 @@ HWY_INLINE void for_tiles(std::size_t count, Use&& use) {
 
 inline constexpr std::size_t segment_page_count = segment_tokens / page_tokens;
 
-/// The pages of a segment, and those of the next one, which are asked for in the order of their addresses
-/// while this one is used: a half of a page at each step.
+/// The pages of a segment, and those of the next one or of the next list, which are asked for in the order of
+/// their addresses while this one is used: a half of a page at each step.
 struct segment_pages {
   const kv_element* keys[segment_page_count];
   const kv_element* values[segment_page_count];
@@ -327,9 +327,15 @@ struct segment_pages {
     }
     const std::size_t following = first + segment_page_count;
     for (std::size_t i = 0; i < segment_page_count; ++i) {
-      const bool asked = following + i < kv.asked;
-      next[2 * i] = asked ? kv.base + kv.pages[following + i] * kv.stride : nullptr;
-      next[2 * i + 1] = asked ? next[2 * i] + half : nullptr;
+      const std::size_t page = following + i;
+      const kv_element* asked = nullptr;
+      if (page < kv.asked) {
+        asked = kv.base + kv.pages[page] * kv.stride;
+      } else if (page - kv.asked < kv.next.size()) {
+        asked = kv.next_base + kv.next[page - kv.asked] * kv.stride;
+      }
+      next[2 * i] = asked;
+      next[2 * i + 1] = asked != nullptr ? asked + half : nullptr;
     }
   }
 };

@@ -16,29 +16,59 @@ HWY_BEFORE_NAMESPACE();
 namespace godwit::ops::cpu::HWY_NAMESPACE {
 namespace {
 
-inline constexpr std::size_t row_tile = 4;
+/// Rows in registers, at most: as many as the sums leave room for, since what it costs to unpack a weight is
+/// shared by them.
+inline constexpr std::size_t row_tile = vectors == 2 ? 6 : 4;
 
 /// How far ahead of its use a weight is asked for: what the memory delivers during one round trip. Tiles lie
 /// one behind the other, so that the next one's beginning is asked for as well.
-inline constexpr std::size_t ahead = 4096;
+inline constexpr std::size_t ahead = 8192;
+
+/// Runs of outputs that are computed one after the other in a tile.
+inline constexpr std::size_t strips = tile_outputs / strip;
+
+/// What a pass over a tile asks for. The first one asks for what it will itself read soon. Where more follow,
+/// each of them asks for its part of the next tile, so that the memory is busy while the caches are read.
+struct asking {
+  bool first = true;
+  std::size_t wait = ~std::size_t{0}; ///< blocks until one of the next tile is asked for
+  std::size_t passes = 1;             ///< that share the next tile
+  std::size_t next_tile = 0;          ///< bytes from a tile to the next
+
+  HWY_INLINE static asking of(std::size_t pass, std::size_t passes, std::size_t tile_bytes) {
+    return passes == 1 ? asking{} : asking{pass == 0, pass, passes, tile_bytes};
+  }
+
+  /// Asks while the block is used that begins at `block`.
+  HWY_INLINE void operator()(const std::byte* block, std::size_t bytes) {
+    if (first) {
+      for (std::size_t line = 0; line < bytes; line += 64) {
+        ask(block + ahead + line);
+      }
+    }
+    if (wait-- == 0) {
+      const std::byte* const next = block + next_tile;
+      for (std::size_t line = 0; line < bytes; line += 64) {
+        ask(next + line);
+      }
+      wait = passes - 1;
+    }
+  }
+};
 
 /// Outputs `[output, output + strip)` of one tile for `Rows` rows, quantised weights.
 template <weight_format Format, std::size_t Rows>
 HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t output,
-  const std::int8_t* const* x, const block_info* const* info, sums<Rows>& sum) {
+  const std::int8_t* const* x, const block_info* const* info, asking asks, sums<Rows, vectors>& sum) {
   constexpr std::size_t halves = scale_parts<Format>;
-  clear<Rows>(sum);
+  clear<Rows, vectors>(sum);
   for (std::size_t b = 0; b < blocks; ++b, tile += traits(Format).block_stride()) {
     const auto* const weights = reinterpret_cast<const std::uint8_t*>(tile) + output * 4;
     const std::byte* const coefficients = tile + traits(Format).block_bytes();
-    if (output == 0) {
-      for (std::size_t line = 0; line < traits(Format).block_stride(); line += 64) {
-        ask(tile + ahead + line);
-      }
-    }
+    asks(tile, traits(Format).block_stride());
     for (std::size_t half = 0; half < halves; ++half) {
-      block_dots<Format, Rows> dots;
-      start<Format, Rows>(dots, info, b, half);
+      block_dots<Format, Rows, vectors> dots;
+      start<Format, Rows, vectors>(dots, info, b, half);
       if constexpr (traits(Format).bits == 4) {
         // Both halves of a byte while it is in a register.
 #pragma GCC unroll 4
@@ -50,8 +80,8 @@ HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t
             low[v] = low_nibbles(packed);
             high[v] = high_nibbles(packed);
           }
-          add_group<Format, Rows>(dots, low, x, b * block_inputs + g * 4);
-          add_group<Format, Rows>(dots, high, x, b * block_inputs + 16 + g * 4);
+          add_group<Format, Rows, vectors>(dots, low, x, b * block_inputs + g * 4);
+          add_group<Format, Rows, vectors>(dots, high, x, b * block_inputs + 16 + g * 4);
         }
       } else {
 #pragma GCC unroll 8
@@ -61,21 +91,21 @@ HWY_INLINE void quantised(const std::byte* tile, std::size_t blocks, std::size_t
           for (std::size_t v = 0; v < vectors; ++v) {
             w[v] = dot_of<Format>::prepare(load_group<Format>(weights + v * lanes * 4, g));
           }
-          add_group<Format, Rows>(dots, w, x, b * block_inputs + g * 4);
+          add_group<Format, Rows, vectors>(dots, w, x, b * block_inputs + g * 4);
         }
       }
       vfloat scales[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
         scales[v] = load_coefficients<Format>(coefficients, half, output + v * lanes);
       }
-      add_scaled<Format, Rows>(dots, info, b, half, scales, sum);
+      add_scaled<Format, Rows, vectors>(dots, info, b, half, scales, sum);
     }
     if constexpr (has_minimum<Format>) {
       vfloat minima[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
         minima[v] = load_coefficients<Format>(coefficients, 1, output + v * lanes);
       }
-      add_minima<Rows>(info, b, minima, sum);
+      add_minima<Rows, vectors>(info, b, minima, sum);
     }
   }
 }
@@ -93,9 +123,9 @@ HWY_INLINE vfloat load_float_weights(const std::byte* from, std::size_t index) {
 
 /// The same for float weights.
 template <weight_format Format, std::size_t Rows>
-HWY_INLINE void floating(
-  const std::byte* tile, std::size_t inputs, std::size_t output, const float* const* x, sums<Rows>& sum) {
-  clear<Rows>(sum);
+HWY_INLINE void floating(const std::byte* tile, std::size_t inputs, std::size_t output, const float* const* x,
+  sums<Rows, vectors>& sum) {
+  clear<Rows, vectors>(sum);
   for (std::size_t i = 0; i < inputs; ++i) {
     for (std::size_t v = 0; v < vectors; ++v) {
       const vfloat w = load_float_weights<Format>(tile, i * tile_outputs + output + v * lanes);
@@ -108,13 +138,13 @@ HWY_INLINE void floating(
 
 template <weight_format Format, std::size_t Rows>
 HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const product_input& in,
-  std::size_t row, const product_output& out) {
+  std::size_t row, std::size_t group, std::size_t groups, const product_output& out) {
   const std::byte* const tile = weights.tile(index);
   const std::size_t left = weights.outputs() - index * tile_outputs;
   const std::size_t used = left < tile_outputs ? left : tile_outputs;
   float* const to = out.data + row * out.stride + index * tile_outputs - out.first;
   for (std::size_t output = 0; output < used; output += strip) {
-    sums<Rows> sum;
+    sums<Rows, vectors> sum;
     if constexpr (traits(Format).quantised) {
       const std::int8_t* x[Rows];
       const block_info* info[Rows];
@@ -122,7 +152,8 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
         x[r] = in.quants + (row + r) * in.stride;
         info[r] = in.blocks + (row + r) * (in.stride / block_inputs);
       }
-      quantised<Format, Rows>(tile, weights.blocks(), output, x, info, sum);
+      const auto asks = asking::of(group * strips + output / strip, groups * strips, weights.tile_bytes());
+      quantised<Format, Rows>(tile, weights.blocks(), output, x, info, asks, sum);
     } else {
       const float* x[Rows];
       for (std::size_t r = 0; r < Rows; ++r) {
@@ -131,24 +162,34 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
       floating<Format, Rows>(tile, weights.inputs(), output, x, sum);
     }
     const std::size_t count = used - output < strip ? used - output : strip;
-    write<Rows>(sum, count, out, to + output);
+    write<Rows, vectors>(sum, count, out, to + output);
+  }
+}
+
+/// Calls `use` with a number of rows that the compiler knows.
+template <std::size_t Most, class Use>
+HWY_INLINE void with_rows(std::size_t rows, Use&& use) {
+  if constexpr (Most > 0) {
+    if (rows == Most) {
+      use.template operator()<Most>();
+    } else {
+      with_rows<Most - 1>(rows, use);
+    }
   }
 }
 
 template <weight_format Format>
 void product_of(const packed_part& weights, const product_input& in, std::size_t first_row,
   std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out) {
+  // Evenly, since the fewer rows share a weight that was unpacked the more it costs.
+  const std::size_t groups = (last_row - first_row + row_tile - 1) / row_tile;
   for (std::size_t tile = first_tile; tile < last_tile; ++tile) {
     std::size_t row = first_row;
-    for (; row + row_tile <= last_row; row += row_tile) {
-      tile_rows<Format, row_tile>(weights, tile, in, row, out);
-    }
-    if (row + 2 <= last_row) {
-      tile_rows<Format, 2>(weights, tile, in, row, out);
-      row += 2;
-    }
-    if (row < last_row) {
-      tile_rows<Format, 1>(weights, tile, in, row, out);
+    for (std::size_t group = 0; group < groups; ++group) {
+      const std::size_t rows = (last_row - row) / (groups - group);
+      with_rows<row_tile>(rows,
+        [&]<std::size_t Rows>() { tile_rows<Format, Rows>(weights, tile, in, row, group, groups, out); });
+      row += rows;
     }
   }
 }

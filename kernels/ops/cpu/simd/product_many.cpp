@@ -55,15 +55,15 @@ HWY_INLINE void unpack(const std::byte* tile, std::size_t blocks, std::byte* to)
 /// Outputs `[output, output + strip)` of an unpacked tile for `Rows` rows.
 template <weight_format Format, std::size_t Rows>
 HWY_INLINE void multiply(const std::byte* tile, std::size_t blocks, std::size_t output,
-  const std::int8_t* const* x, const block_info* const* info, sums<Rows>& sum) {
+  const std::int8_t* const* x, const block_info* const* info, sums<Rows, vectors>& sum) {
   constexpr std::size_t halves = scale_parts<Format>;
-  clear<Rows>(sum);
+  clear<Rows, vectors>(sum);
   for (std::size_t b = 0; b < blocks; ++b, tile += unpacked_stride(Format)) {
     const auto* const weights = reinterpret_cast<const std::uint8_t*>(tile) + output * 4;
     const auto* const floats = reinterpret_cast<const float*>(tile + byte_block) + output;
     for (std::size_t half = 0; half < halves; ++half) {
-      block_dots<Format, Rows> dots;
-      start<Format, Rows>(dots, info, b, half);
+      block_dots<Format, Rows, vectors> dots;
+      start<Format, Rows, vectors>(dots, info, b, half);
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < 8 / halves; ++i) {
         const std::size_t g = half * 4 + i;
@@ -71,20 +71,20 @@ HWY_INLINE void multiply(const std::byte* tile, std::size_t blocks, std::size_t 
         for (std::size_t v = 0; v < vectors; ++v) {
           w[v] = dot_of<Format>::prepare(load_weights(weights + g * group_bytes + v * lanes * 4));
         }
-        add_group<Format, Rows>(dots, w, x, b * block_inputs + g * 4);
+        add_group<Format, Rows, vectors>(dots, w, x, b * block_inputs + g * 4);
       }
       vfloat scales[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
         scales[v] = hn::LoadU(float_tag(), floats + half * tile_outputs + v * lanes);
       }
-      add_scaled<Format, Rows>(dots, info, b, half, scales, sum);
+      add_scaled<Format, Rows, vectors>(dots, info, b, half, scales, sum);
     }
     if constexpr (has_minimum<Format>) {
       vfloat minima[vectors];
       for (std::size_t v = 0; v < vectors; ++v) {
         minima[v] = hn::LoadU(float_tag(), floats + tile_outputs + v * lanes);
       }
-      add_minima<Rows>(info, b, minima, sum);
+      add_minima<Rows, vectors>(info, b, minima, sum);
     }
   }
 }
@@ -99,9 +99,10 @@ HWY_NOINLINE void tile_rows(const std::byte* tile, std::size_t blocks, std::size
     info[r] = in.blocks + (row + r) * (in.stride / block_inputs);
   }
   for (std::size_t output = 0; output < used; output += strip) {
-    sums<Rows> sum;
+    sums<Rows, vectors> sum;
     multiply<Format, Rows>(tile, blocks, output, x, info, sum);
-    write<Rows>(sum, used - output < strip ? used - output : strip, out, to + row * out.stride + output);
+    write<Rows, vectors>(
+      sum, used - output < strip ? used - output : strip, out, to + row * out.stride + output);
   }
 }
 

@@ -33,31 +33,32 @@ inline constexpr std::size_t strip = vectors * lanes;
 /// Four inputs of the 32 outputs of a tile.
 inline constexpr std::size_t group_bytes = tile_outputs * 4;
 
-template <std::size_t Rows>
-using sums = vfloat[Rows][vectors];
+template <std::size_t Rows, std::size_t Vectors>
+using sums = vfloat[Rows][Vectors];
 
-template <std::size_t Rows>
-HWY_INLINE void clear(sums<Rows>& sum) {
+template <std::size_t Rows, std::size_t Vectors>
+HWY_INLINE void clear(sums<Rows, Vectors>& sum) {
   for (std::size_t r = 0; r < Rows; ++r) {
-    for (std::size_t v = 0; v < vectors; ++v) {
+    for (std::size_t v = 0; v < Vectors; ++v) {
       sum[r][v] = constant(0.0F);
     }
   }
 }
 
-/// Writes sums to `count` <= strip outputs, or adds them to what is there.
-template <std::size_t Rows>
-HWY_INLINE void write(const sums<Rows>& sum, std::size_t count, const product_output& out, float* to) {
+/// Writes sums to the first `count` outputs, or adds them to what is there.
+template <std::size_t Rows, std::size_t Vectors>
+HWY_INLINE void write(
+  const sums<Rows, Vectors>& sum, std::size_t count, const product_output& out, float* to) {
   for (std::size_t r = 0; r < Rows; ++r, to += out.stride) {
-    if (count == strip) {
-      for (std::size_t v = 0; v < vectors; ++v) {
+    if (count == Vectors * lanes) {
+      for (std::size_t v = 0; v < Vectors; ++v) {
         float* const at = to + v * lanes;
         hn::StoreU(out.add ? hn::Add(hn::LoadU(float_tag(), at), sum[r][v]) : sum[r][v], float_tag(), at);
       }
       continue;
     }
-    float values[strip];
-    for (std::size_t v = 0; v < vectors; ++v) {
+    float values[Vectors * lanes];
+    for (std::size_t v = 0; v < Vectors; ++v) {
       hn::StoreU(sum[r][v], float_tag(), values + v * lanes);
     }
     for (std::size_t i = 0; i < count; ++i) {
@@ -172,36 +173,36 @@ template <weight_format Format>
 using dot_of = std::conditional_t<traits(Format).bits == 4, nibble_dot, byte_dot>;
 
 /// Exact sums of a block, or of a half with a scale of its own: for each row and vector of outputs.
-template <weight_format Format, std::size_t Rows>
-using block_dots = dot_of<Format>[Rows][vectors];
+template <weight_format Format, std::size_t Rows, std::size_t Vectors>
+using block_dots = dot_of<Format>[Rows][Vectors];
 
-template <weight_format Format, std::size_t Rows>
-HWY_INLINE void start(
-  block_dots<Format, Rows>& dots, const block_info* const* info, std::size_t block, std::size_t half) {
+template <weight_format Format, std::size_t Rows, std::size_t Vectors>
+HWY_INLINE void start(block_dots<Format, Rows, Vectors>& dots, const block_info* const* info,
+  std::size_t block, std::size_t half) {
   for (std::size_t r = 0; r < Rows; ++r) {
-    for (std::size_t v = 0; v < vectors; ++v) {
+    for (std::size_t v = 0; v < Vectors; ++v) {
       dots[r][v].start(offset_of<Format>(info[r][block], half));
     }
   }
 }
 
 /// Adds the products of one group. @param at its first input
-template <weight_format Format, std::size_t Rows>
-HWY_INLINE void add_group(block_dots<Format, Rows>& dots,
-  const typename dot_of<Format>::operand (&weights)[vectors], const std::int8_t* const* x, std::size_t at) {
+template <weight_format Format, std::size_t Rows, std::size_t Vectors>
+HWY_INLINE void add_group(block_dots<Format, Rows, Vectors>& dots,
+  const typename dot_of<Format>::operand (&weights)[Vectors], const std::int8_t* const* x, std::size_t at) {
   for (std::size_t r = 0; r < Rows; ++r) {
     const vint inputs = four(x[r] + at);
-    for (std::size_t v = 0; v < vectors; ++v) {
+    for (std::size_t v = 0; v < Vectors; ++v) {
       dots[r][v].add(weights[v], inputs);
     }
   }
 }
 
 /// Adds the exact sums times their scales.
-template <weight_format Format, std::size_t Rows>
-HWY_INLINE void add_scaled(const block_dots<Format, Rows>& dots, const block_info* const* info,
-  std::size_t block, std::size_t half, const vfloat (&scales)[vectors], sums<Rows>& sum) {
-  for (std::size_t v = 0; v < vectors; ++v) {
+template <weight_format Format, std::size_t Rows, std::size_t Vectors>
+HWY_INLINE void add_scaled(const block_dots<Format, Rows, Vectors>& dots, const block_info* const* info,
+  std::size_t block, std::size_t half, const vfloat (&scales)[Vectors], sums<Rows, Vectors>& sum) {
+  for (std::size_t v = 0; v < Vectors; ++v) {
     for (std::size_t r = 0; r < Rows; ++r) {
       const block_info& own = info[r][block];
       const vfloat exact = hn::ConvertTo(float_tag(), dots[r][v].finish(offset_of<Format>(own, half)));
@@ -211,10 +212,10 @@ HWY_INLINE void add_scaled(const block_dots<Format, Rows>& dots, const block_inf
 }
 
 /// Adds the minima of a block.
-template <std::size_t Rows>
-HWY_INLINE void add_minima(
-  const block_info* const* info, std::size_t block, const vfloat (&minima)[vectors], sums<Rows>& sum) {
-  for (std::size_t v = 0; v < vectors; ++v) {
+template <std::size_t Rows, std::size_t Vectors>
+HWY_INLINE void add_minima(const block_info* const* info, std::size_t block, const vfloat (&minima)[Vectors],
+  sums<Rows, Vectors>& sum) {
+  for (std::size_t v = 0; v < Vectors; ++v) {
     for (std::size_t r = 0; r < Rows; ++r) {
       sum[r][v] = fused(minima[v], constant(info[r][block].scaled_sum), sum[r][v]);
     }
