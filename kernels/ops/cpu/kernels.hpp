@@ -33,8 +33,8 @@ namespace godwit::ops::cpu {
 /// Version of the above; part of a model's fingerprint.
 inline constexpr std::uint32_t contract_version = 1;
 
-/// Rows from which on a product unpacks its weights to scratch memory.
-inline constexpr std::size_t many_rows = 24;
+/// Rows from which on a product unpacks its weights to scratch memory; before, that costs more than it saves.
+inline constexpr std::size_t many_rows = 192;
 
 /// Bytes of scratch memory that a product with `inputs` needs: a block of bytes and two float coefficients.
 constexpr std::size_t product_scratch_bytes(std::size_t inputs) {

@@ -21,6 +21,7 @@ namespace {
 
 /// Rows in registers: as many as the sums leave room for, since each weight is loaded once for them.
 inline constexpr std::size_t row_tile = 6;
+static_assert(row_tile <= many_rows);
 
 /// An unpacked block is `[8 groups][32 outputs][4 inputs]` bytes and then its coefficients as floats.
 inline constexpr std::size_t byte_block = tile_outputs * block_inputs;
@@ -117,8 +118,16 @@ void product_of(const packed_part& weights, const product_input& in, std::size_t
     const std::size_t left = weights.outputs() - index * tile_outputs;
     const std::size_t used = left < tile_outputs ? left : tile_outputs;
     float* const to = out.data + index * tile_outputs - out.first;
+    // The next tile is asked for a little with each pass over the rows.
+    const std::byte* const next = weights.tile(index) + weights.tile_bytes();
+    const std::size_t passes = (last_row - first_row) / row_tile;
+    const std::size_t step = (weights.tile_bytes() / 64 + passes - 1) / passes * 64;
+    std::size_t asked = 0;
     std::size_t row = first_row;
     for (; row + row_tile <= last_row; row += row_tile) {
+      for (const std::size_t end = asked + step; asked < end && asked < weights.tile_bytes(); asked += 64) {
+        ask(next + asked);
+      }
       tile_rows<Unpacked, row_tile>(scratch, weights.blocks(), used, in, row, out, to);
     }
     for (; row + 2 <= last_row; row += 2) {
