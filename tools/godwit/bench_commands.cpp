@@ -6,6 +6,7 @@
 #include "tools/bench/cold_bench.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/model_bench.hpp"
+#include "tools/bench/product_bench.hpp"
 #include "tools/bench/sampling_bench.hpp"
 
 #include <fmt/core.h>
@@ -112,6 +113,28 @@ int bench_verify(const settings& how, const bench_words& said) {
     out.push_back({{"context", each.context}, {"tokens", each.tokens}, {"seconds", each.seconds}});
     rows.push_back({std::to_string(each.context), std::to_string(each.tokens),
       fmt::format("{:.2f}", 1000 * each.seconds), fmt::format("{:.2f}", each.seconds / first)});
+  }
+  how.json ? print_json(out) : print_table(rows);
+  return exit_ok;
+}
+
+int bench_products(const settings& how, const bench_words& said) {
+  const auto rates = bench::products(settings_of(said), said.sizes);
+  if (!rates)
+    return report(rates.error(), how.json);
+  const auto limits = bench::measure_machine(said.ops, said.threads);
+  if (!limits)
+    return report(limits.error(), how.json);
+  auto out = ordered_json::array();
+  std::vector<std::vector<std::string>> rows{
+    {"ROWS", "MS", "GOP/S", "OF INT8 PEAK", "GB/S", "OF READ BANDWIDTH"}};
+  for (const auto& each : *rates) {
+    out.push_back({{"rows", each.rows}, {"seconds", each.seconds},
+      {"operations_per_s", each.operations_per_s}, {"int8_peak_per_s", limits->int8_per_s},
+      {"bytes_per_s", each.bytes_per_s}, {"read_bandwidth", limits->bytes_per_s}});
+    rows.push_back({std::to_string(each.rows), fmt::format("{:.2f}", 1e3 * each.seconds),
+      rate(each.operations_per_s / 1e9), percent(each.operations_per_s, limits->int8_per_s),
+      rate(each.bytes_per_s / 1e9), percent(each.bytes_per_s, limits->bytes_per_s)});
   }
   how.json ? print_json(out) : print_table(rows);
   return exit_ok;

@@ -23,6 +23,7 @@ struct bench_words {
   std::uint32_t cached = 4000;
   std::filesystem::path folder = "."; ///< on the disk of the cache's lowest tier
   std::uint32_t rows = 64;
+  std::vector<std::uint32_t> sizes{1, 2, 4, 8, 16}; ///< rows of steps
 };
 
 /// What the bench of the journal is told.
@@ -51,6 +52,8 @@ int bench_prefill(const settings& how, const bench_words& said);
 int bench_decode(const settings& how, const bench_words& said);
 /// Time to verify blocks of tokens in one pass.
 int bench_verify(const settings& how, const bench_words& said);
+/// Time of nothing but the matrix products of a step.
+int bench_products(const settings& how, const bench_words& said);
 /// What the machine could do at most.
 int bench_machine(const settings& how, const bench_words& said);
 /// The prefix cache: its index, its pages, and what a hit saves.

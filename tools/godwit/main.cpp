@@ -248,6 +248,9 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
     ->delimiter(',');
   verify->add_option("--tokens", said.bench.blocks, "Sizes of blocks, with commas")->delimiter(',');
   rounds(verify);
+  auto* products = declare("products", "Time of nothing but the matrix products of a step", bench_products);
+  products->add_option("--rows", said.bench.sizes, "Rows of steps, with commas")->delimiter(',');
+  rounds(products);
   declare("machine", "What the machine could do at most", bench_machine);
   auto* cache = declare("cache", "The prefix cache: index, pages, and what a hit saves", bench_cache);
   cache->add_option("--tokens", said.bench.cached, "Length of the prompt that is found");
