@@ -65,7 +65,11 @@ using cache_tiers_actor = caf::typed_actor<
   // What each tier has of a text.
   caf::replies_to<letter<schema::CacheProbe>>::with<letter<schema::CacheHoldings>>,
   // Moves a text to the lowest tier; answers when its pages are free, with what each tier has then.
-  caf::replies_to<letter<schema::CacheSuspend>>::with<letter<schema::CacheHoldings>>>;
+  caf::replies_to<letter<schema::CacheSuspend>>::with<letter<schema::CacheHoldings>>,
+  // Keeps a prefix for a while, within the quota of its tenant.
+  caf::replies_to<letter<schema::CachePin>>::with<letter<schema::CachePinned>>,
+  // Ends a pin before its time.
+  caf::reacts_to<letter<schema::CacheUnpin>>>;
 
 /// Which full blocks of which tokens are in the page pool, and in the tiers below it.
 using cache_actor = caf::typed_actor<
@@ -77,10 +81,6 @@ using cache_actor = caf::typed_actor<
   caf::reacts_to<letter<schema::CacheRelease>>,
   // Stops bringing what nobody waits for any more.
   caf::reacts_to<letter<schema::CacheForgo>>,
-  // Keeps a prefix for a while, within the quota of its tenant.
-  caf::replies_to<letter<schema::CachePin>>::with<letter<schema::CachePinned>>,
-  // Ends a pin before its time.
-  caf::reacts_to<letter<schema::CacheUnpin>>,
   // Gives up blocks that nobody uses.
   caf::replies_to<letter<schema::CacheEvict>>::with<letter<schema::CacheEvicted>>>::
   extend_with<cache_tiers_actor, common_actor>;
@@ -152,6 +152,11 @@ using session_actor = caf::typed_actor<
   caf::replies_to<letter<schema::ForkRequest>>::with<letter<schema::SessionInfo>>,
   // Moves its KV to the lowest tier and frees memory; the next message goes on from there.
   caf::replies_to<suspend_atom>::with<letter<schema::SessionInfo>>,
+  // Keeps what the cache has of it on the device for so many seconds, in place of an earlier pin; tenant and
+  // tokens are the session's own.
+  caf::replies_to<letter<schema::CachePin>>::with<letter<schema::CachePinned>>,
+  // Ends the session's pin, if it has one; answers with what is pinned then: nothing.
+  caf::replies_to<letter<schema::CacheUnpin>>::with<letter<schema::CachePinned>>,
   // Ends the session for good: its turns, its streams. The journal stays until the directory erases it.
   caf::replies_to<letter<schema::CloseSession>>::with<letter<schema::SessionInfo>>,
   // Whether the actor ends now because nothing runs and nobody listens. The journal stays.

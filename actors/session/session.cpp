@@ -58,6 +58,7 @@ using inner_actor = session_actor::extend<
   caf::reacts_to<tick_atom, std::int64_t>>;
 
 constexpr auto never = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t milliseconds_a_second = 1000;
 /// Records that a stream which has fallen behind reads at once.
 constexpr std::size_t history_page = 64;
 
@@ -153,6 +154,35 @@ class session_shell final : public session_ports {
         },
         [done](const caf::error& why) { done(tl::unexpected<error>(from_caf_error(why))); });
   }
+  using pinned = std::function<void(result<letter<schema::CachePinned>>)>;
+
+  /// Keeps what the cache has of the session. An earlier pin ends when the new one holds.
+  void pin(std::uint32_t seconds, const pinned& done) {
+    if (core_.machine().closed())
+      return done(fail(errc::conflict, "the session is closed", {}, "session_closed"));
+    if (!config_->cache || core_.machine().tokens().empty())
+      return done(fail(errc::conflict, "the cache has nothing of this session yet", {}, "nothing_cached"));
+    const auto ask = cache_letter<schema::CachePin>([seconds](auto b) { b.setSeconds(seconds); });
+    self_->request(config_->cache, config_->limits.request_timeout, ask)
+      .then(
+        [this, seconds, done](const letter<schema::CachePinned>& made) {
+          unpin();
+          pin_ = {
+            made.read().getPin(), config_->time->steady_ms() + std::int64_t{seconds} * milliseconds_a_second};
+          done(made);
+        },
+        [done](const caf::error& why) { done(tl::unexpected<error>(pin_refusal(from_caf_error(why)))); });
+  }
+  /// Ends the session's pin, if it has one.
+  void unpin() {
+    if (pin_.number != 0)
+      self_->send(config_->cache, letter<schema::CacheUnpin>::make([&](schema::CacheUnpin::Builder b) {
+        b.setTenant(core_.machine().settings().getTenant());
+        b.setPin(pin_.number);
+      }));
+    pin_ = {};
+  }
+
   result<letter<schema::SessionInfo>> info(schema::CacheHoldings::Reader has) const {
     const session_kv kv{has.getDevice(), has.getHost(), has.getDisk(), suspended_};
     return session_info(core_.machine(), history_.oldest().value_or(0), &kv);
@@ -216,7 +246,10 @@ class session_shell final : public session_ports {
         config_->limits.read_page});
   }
 
-  bool quiet() const { return broken_ || (core_.quiet() && streams_.size() == 0); }
+  /// A session with a pin stays, since nobody else knows its number.
+  bool quiet() const {
+    return broken_ || (core_.quiet() && streams_.size() == 0 && config_->time->steady_ms() >= pin_.until);
+  }
 
   void stop() {
     core_.stop();
@@ -311,15 +344,25 @@ class session_shell final : public session_ports {
   }
 
  private:
+  /// What the cache refuses, in the words of the session's interface: none of it is the node's fault.
+  static error pin_refusal(error why) {
+    if (why.code == errc::resource_exhausted)
+      return {errc::conflict, std::move(why.message), {}, "pin_quota"};
+    if (why.code == errc::not_found)
+      return {errc::conflict, "the device has nothing of this session", {}, "nothing_cached"};
+    return why;
+  }
   /// The session's text, as the cache is asked for it.
-  template <class Schema>
-  letter<Schema> cache_letter() const {
+  /// @param more sets what else there is
+  template <class Schema, class More = void (*)(typename Schema::Builder)>
+  letter<Schema> cache_letter(More more = [](typename Schema::Builder) {}) const {
     const auto& machine = core_.machine();
     return letter<Schema>::make([&](typename Schema::Builder b) {
       b.setTenant(machine.settings().getTenant());
       auto tokens = b.initTokens(static_cast<unsigned>(machine.tokens().size()));
       for (unsigned i = 0; i < tokens.size(); ++i)
         tokens.set(i, machine.tokens()[i]);
+      more(b);
     });
   }
   void deliver(std::uint64_t number, letter<schema::EventBatch> batch) {
@@ -352,6 +395,10 @@ class session_shell final : public session_ports {
   bool looks_only_ = false;
   bool lost_ = false;      ///< to another node, or erased, or not claimed
   bool suspended_ = false; ///< since its last turn
+  struct {
+    std::uint64_t number = 0;                                      ///< 0: none
+    std::int64_t until = std::numeric_limits<std::int64_t>::min(); ///< steady
+  } pin_;
   std::int64_t wake_at_ = never;
 };
 
@@ -392,6 +439,18 @@ inner_actor::behavior_type session(self_pointer self, session_id id,
       auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
       shell.suspend(deliver_to<schema::SessionInfo>(promise));
       return promise;
+    },
+    [self](const letter<schema::CachePin>& mail) -> caf::result<letter<schema::CachePinned>> {
+      auto& shell = *self->state.shell;
+      if (shell.broken())
+        return to_caf_error(*shell.broken());
+      auto promise = self->make_response_promise<letter<schema::CachePinned>>();
+      shell.pin(mail.read().getSeconds(), deliver_to<schema::CachePinned>(promise));
+      return promise;
+    },
+    [self](const letter<schema::CacheUnpin>&) {
+      self->state.shell->unpin();
+      return letter<schema::CachePinned>();
     },
     [self](transcript_atom) -> caf::result<letter<schema::Transcript>> {
       auto& shell = *self->state.shell;
@@ -444,6 +503,7 @@ inner_actor::behavior_type session(self_pointer self, session_id id,
       if (shell.broken())
         return answer(shell.info());
       auto promise = self->make_response_promise<letter<schema::SessionInfo>>();
+      shell.unpin();
       shell.core().close(text_of(mail.read().getCause()), deliver_to<schema::SessionInfo>(promise));
       return promise;
     },

@@ -34,6 +34,8 @@ constexpr std::array table{
   entry{"POST", "/v1/sessions/", "/cancel", true, route::session_cancel},
   entry{"POST", "/v1/sessions/", "/fork", true, route::session_fork},
   entry{"POST", "/v1/sessions/", "/suspend", true, route::session_suspend},
+  entry{"POST", "/v1/sessions/", "/pin", true, route::session_pin},
+  entry{"DELETE", "/v1/sessions/", "/pin", true, route::session_unpin},
   entry{"POST", "/v1/sessions/", "/migrate", true, route::session_migrate},
 };
 

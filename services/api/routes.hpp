@@ -28,6 +28,8 @@ enum class route : std::uint8_t {
   session_cancel,
   session_fork,
   session_suspend,
+  session_pin,
+  session_unpin,
   session_migrate,
 };
 

@@ -1,6 +1,7 @@
 #include "services/api/session_json.hpp"
 
 #include "actors/generation/prompt_details.hpp"
+#include "kernels/memory/kv_layout.hpp"
 #include "services/api/shortest.hpp"
 #include "services/api/text_of.hpp"
 
@@ -112,6 +113,11 @@ std::string transcript_json(schema::Transcript::Reader transcript) {
 std::string turn_json(schema::TurnState::Reader turn) {
   return dump(
     {{"turn", turn.getTurn()}, {"status", text_of(turn.getStatus())}, {"sequence", turn.getSequence()}});
+}
+
+std::string pin_json(const session_id& session, schema::CachePinned::Reader pinned, std::int64_t expires_at) {
+  return dump({{"id", session.value}, {"pinned_tokens", std::uint64_t{pinned.getBlocks()} * page_tokens},
+    {"expires_at", pinned.getBlocks() == 0 ? ordered_json() : ordered_json(expires_at)}});
 }
 
 std::string accepted_json(schema::MessageAccepted::Reader accepted) {

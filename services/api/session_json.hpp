@@ -1,7 +1,10 @@
 #pragma once
 
+#include "messages/ids.hpp"
+#include "messages/schemas/engine.capnp.h"
 #include "messages/schemas/session.capnp.h"
 
+#include <cstdint>
 #include <string>
 
 namespace godwit {
@@ -16,6 +19,8 @@ std::string session_list_json(schema::SessionList::Reader list);
 std::string transcript_json(schema::Transcript::Reader transcript);
 /// What became of a turn that was asked to stop.
 std::string turn_json(schema::TurnState::Reader turn);
+/// What the device keeps of a session. @param expires_at seconds since 1970
+std::string pin_json(const session_id& session, schema::CachePinned::Reader pinned, std::int64_t expires_at);
 /// Where a message went. `after` is the event behind which those of its turn begin.
 std::string accepted_json(schema::MessageAccepted::Reader accepted);
 

@@ -14,6 +14,8 @@ namespace godwit {
 namespace {
 
 constexpr std::size_t max_metadata_bytes = 16'384;
+/// The cache takes no longer one.
+constexpr std::int64_t longest_pin_s = 24 * 60 * 60;
 constexpr std::int64_t ten_years_s = 315'360'000;
 constexpr auto any_length = std::numeric_limits<std::size_t>::max();
 
@@ -129,6 +131,21 @@ result<fork_request> parse_fork(std::string_view body) {
       fields.invalid("at", "must be an event's id or a turn's number");
     out.at = *id;
   }
+  fields.finish();
+  if (found)
+    return found.failure();
+  return out;
+}
+
+result<pin_request> parse_pin(std::string_view body) {
+  const auto document = parse_json_document(body);
+  if (!document)
+    return fail(document);
+  problem found;
+  field_reader fields(*document, "", found);
+  pin_request out;
+  fields.require("ttl_seconds");
+  out.ttl_seconds = static_cast<std::uint32_t>(fields.integer("ttl_seconds", 1, longest_pin_s).value_or(0));
   fields.finish();
   if (found)
     return found.failure();

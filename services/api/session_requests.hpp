@@ -46,7 +46,12 @@ struct fork_request {
   std::string at; ///< an event's id or a turn's number; empty is the end
 };
 
-/// An empty body stands for an empty object, except for messages.
+/// The body of `POST /v1/sessions/{id}/pin`.
+struct pin_request {
+  std::uint32_t ttl_seconds = 0;
+};
+
+/// An empty body stands for an empty object, except for messages and pins.
 /// @param vocabulary number of the model's tokens
 /// @param unnamed how tokens are chosen where the body does not say
 result<create_session_request> parse_create_session(
@@ -54,6 +59,7 @@ result<create_session_request> parse_create_session(
 result<message_request> parse_message(std::string_view body);
 result<cancel_request> parse_cancel(std::string_view body);
 result<fork_request> parse_fork(std::string_view body);
+result<pin_request> parse_pin(std::string_view body);
 /// The body of a call that says all by its path.
 result<void> parse_nothing(std::string_view body);
 

@@ -21,7 +21,8 @@ constexpr std::size_t inline_body_bytes = 16'384;
 /// Calls that read a JSON body.
 bool takes_body(route call) {
   return call == route::chat_completion || call == route::session_create || call == route::session_message
-         || call == route::session_cancel || call == route::session_fork || call == route::session_suspend;
+         || call == route::session_cancel || call == route::session_fork || call == route::session_suspend
+         || call == route::session_pin;
 }
 
 /// Calls that need a model or start something, and so are refused by a node that is being shut down.
@@ -81,6 +82,10 @@ void dispatch(caf::actor_system& system, const call& incoming) {
     return fork_session(system, incoming);
   case route::session_suspend:
     return suspend_session(system, incoming);
+  case route::session_pin:
+    return pin_session(system, incoming);
+  case route::session_unpin:
+    return unpin_session(system, incoming);
   case route::session_migrate:
     return incoming.refuse(error{errc::unsupported, "migrate is not supported", "migrate", {}});
   }

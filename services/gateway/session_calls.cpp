@@ -115,6 +115,32 @@ void suspend_session(caf::actor_system& system, const call& request) {
     [](const call& from, schema::SessionInfo::Reader info) { from.answer(session_json(info)); });
 }
 
+void pin_session(caf::actor_system& system, const call& request) {
+  const auto parsed = parse_pin(request.request().body);
+  if (!parsed)
+    return request.refuse(parsed.error());
+  const auto mail = letter<schema::CachePin>::make([&](auto b) { b.setSeconds(parsed->ttl_seconds); });
+  ask_session<schema::CachePinned>(
+    system, request,
+    [mail, timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
+      return self->request(session, timeout, mail);
+    },
+    [seconds = parsed->ttl_seconds](const call& from, schema::CachePinned::Reader pinned) {
+      from.answer(pin_json(from.session(), pinned, from.config().now() + seconds));
+    });
+}
+
+void unpin_session(caf::actor_system& system, const call& request) {
+  ask_session<schema::CachePinned>(
+    system, request,
+    [timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
+      return self->request(session, timeout, letter<schema::CacheUnpin>());
+    },
+    [](const call& from, schema::CachePinned::Reader pinned) {
+      from.answer(pin_json(from.session(), pinned, 0));
+    });
+}
+
 void fork_session(caf::actor_system& system, const call& request) {
   const auto parsed = parse_fork(request.request().body);
   if (!parsed)

@@ -15,6 +15,8 @@ void show_session(caf::actor_system& system, const call& request);
 void show_transcript(caf::actor_system& system, const call& request);
 void cancel_turn(caf::actor_system& system, const call& request);
 void suspend_session(caf::actor_system& system, const call& request);
+void pin_session(caf::actor_system& system, const call& request);
+void unpin_session(caf::actor_system& system, const call& request);
 void fork_session(caf::actor_system& system, const call& request);
 void erase_session(caf::actor_system& system, const call& request);
 /// Posts a message; its turn's events follow as a stream if the client wants them.

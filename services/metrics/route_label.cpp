@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 19> routes{
   "/v1/sessions/{id}/fork",
   "/v1/sessions/{id}/messages",
   "/v1/sessions/{id}/migrate",
+  "/v1/sessions/{id}/pin",
   "/v1/sessions/{id}/suspend",
   "/v1/sessions/{id}/transcript",
 };

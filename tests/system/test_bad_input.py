@@ -114,7 +114,7 @@ class BadRequests(WithNode):
         session = self.node.session()
         routes = ("/v1/chat/completions", "/v1/models", f"/v1/models/{self.model}", "/v1/sessions", f"/v1/sessions/{session}",
                   *(f"/v1/sessions/{session}/{rest}" for rest in ("messages", "events", "transcript", "cancel", "fork",
-                                                                  "suspend", "migrate")),
+                                                                  "suspend", "pin", "migrate")),
                   "/healthz", "/readyz", "/metrics", "/v1/nodes", "/v1/actors")
         for route in routes:
             for method in ("PATCH", "PUT", "OPTIONS", "TRACE"):

@@ -1,9 +1,12 @@
 """The tiers of the KV cache below the device, seen from outside: what survives a death, what a suspension costs, and what a bad disk does."""
 
+import json
+import os
+import subprocess
 import time
 import unittest
 
-from harness import PATIENCE, Node, text_of
+from harness import GODWIT, PATIENCE, Node, text_of
 
 URL = "/v1/chat/completions"
 STORY = "A ship leaves the harbour at dawn with a crew of nine, and nobody on the quay waves. " * 12
@@ -120,6 +123,45 @@ class CacheTiers(unittest.TestCase):
         self.assertEqual(refused.json["error"]["code"], "turn_running")
         with_stream.close()
 
+    def flood(self, node, name):
+        """Other prompts, which together want more than a pool of 2,048 tokens."""
+        for i in range(10):
+            self.complete(node, f"{name} {i}: " + STORY)
+
+    def test_a_pinned_session_stays_on_the_device_until_its_pin_ends(self):
+        node = self.node("--kv-tokens", "2048", "--cache-cold-bytes", "0", "--cache-host-bytes", "0")
+        session = node.session(sampling={"temperature": 0, "max_tokens": 30})
+        refused = node.call("POST", f"/v1/sessions/{session}/pin", {"ttl_seconds": 60})
+        self.assertEqual((refused.status, refused.json["error"]["code"]), (409, "nothing_cached"))
+        used = node.say(session, STORY)[-1].json["usage"]
+        known = (used["prompt_tokens"] + used["completion_tokens"] - 1) // BLOCK * BLOCK
+        before = int(time.time())
+        pinned = node.call("POST", f"/v1/sessions/{session}/pin", {"ttl_seconds": 600})
+        self.assertEqual(pinned.status, 200, pinned.body)
+        self.assertEqual(pinned.json["pinned_tokens"], known)
+        self.assertLessEqual(abs(pinned.json["expires_at"] - before - 600), 30)
+        wait_until(lambda: node.metric("godwit_cache_pinned_blocks") == known / BLOCK)
+        self.flood(node, "First")
+        self.assertGreater(node.metric("godwit_cache_evicted_blocks_total"), 0)
+        self.assertEqual(self.kv(node, session)["device"], known)
+        ended = node.call("DELETE", f"/v1/sessions/{session}/pin")
+        self.assertEqual((ended.status, ended.json["pinned_tokens"]), (200, 0))
+        wait_until(lambda: node.metric("godwit_cache_pinned_blocks") == 0)
+        self.flood(node, "Second")
+        self.assertLess(self.kv(node, session)["device"], known)
+
+    def test_a_pin_over_the_quota_is_refused_with_both_numbers(self):
+        # A quarter of 64 blocks is 16; the story has more.
+        node = self.node("--kv-tokens", "1024", "--cache-cold-bytes", "0", "--cache-host-bytes", "0")
+        session = node.session(sampling={"temperature": 0, "max_tokens": 30})
+        used = node.say(session, STORY)[-1].json["usage"]
+        blocks = (used["prompt_tokens"] + used["completion_tokens"] - 1) // BLOCK
+        self.assertGreater(blocks, 16)
+        refused = node.call("POST", f"/v1/sessions/{session}/pin", {"ttl_seconds": 60})
+        self.assertEqual((refused.status, refused.json["error"]["code"]), (409, "pin_quota"))
+        self.assertRegex(refused.json["error"]["message"], rf"\b{blocks}\b.*\b16\b")
+        self.assertEqual(node.metric("godwit_cache_pinned_blocks"), 0)
+
     def test_a_full_pool_brings_sessions_back_from_host_memory(self):
         node = self.node("--kv-tokens", "1024", "--cache-cold-bytes", "0")
         texts = [f"Number {i}: " + STORY for i in range(4)]
@@ -133,6 +175,68 @@ class CacheTiers(unittest.TestCase):
                 self.tiers(usage)
         self.assertGreater(node.metric("godwit_prompt_host_tokens_total"), 0)
         self.assertEqual(node.metric("godwit_cache_onboard_staged"), 0)
+
+
+class CacheCommands(unittest.TestCase):
+    """`godwit cache` on the store that a node has left."""
+
+    def cache(self, *words):
+        done = subprocess.run([GODWIT, "--json", "cache", *map(str, words)], capture_output=True, timeout=PATIENCE, check=False)
+        return done.returncode, json.loads(done.stdout) if done.returncode == 0 or done.stdout else done.stderr.decode()
+
+    def test_a_store_is_counted_checked_and_cleared_while_no_node_has_it(self):
+        node = Node()
+        self.addCleanup(node.close)
+        model = node.call("GET", "/v1/models").json["data"][0]["id"]
+        full = {}
+        for tenant, text in (("acme", STORY), ("umbrella", STORY[:500])):
+            body = {"model": model, "temperature": 0, "max_tokens": 4, "messages": [{"role": "user", "content": text}]}
+            for _ in range(2):  # asked for twice: written
+                answer = node.call("POST", URL, body, {"X-Tenant-ID": tenant})
+            full[tenant] = (answer.json["usage"]["prompt_tokens"] - 1) // BLOCK
+        wait_until(lambda: node.metric("godwit_cache_stored_blocks_total") >= sum(full.values()))
+        code, refused = self.cache("stats", node.data)
+        self.assertEqual(code, 1)
+        for words in (("verify",), ("clear",)):
+            self.assertEqual(self.cache(*words, node.data)[0], 1, refused)
+        self.assertEqual(node.stop(), 0)
+
+        code, stats = self.cache("stats", node.data)
+        self.assertEqual(code, 0)
+        self.assertEqual({name: share["blocks"] for name, share in stats["tenants"].items()}, full)
+        self.assertEqual((stats["blocks"], stats["damaged"]), (sum(full.values()), 0))
+        self.assertEqual(self.cache("verify", node.data / "cold"), (0, {**share_of(stats), "damaged": 0}))
+
+        # A flipped bit is found, its block deleted, and the rest stays.
+        blob = max((node.data / "cold").rglob("*.blob"), key=lambda path: path.stat().st_size)
+        with blob.open("r+b") as file:
+            file.seek(blob.stat().st_size // 2)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
+        code, verdict = self.cache("verify", node.data)
+        self.assertEqual((code, verdict["damaged"], verdict["blocks"]), (1, 1, stats["blocks"] - 1))
+        self.assertEqual(self.cache("verify", node.data)[0], 0)
+
+        code, gone = self.cache("clear", node.data, "--tenant", "acme")
+        self.assertEqual(code, 0)
+        left = self.cache("stats", node.data)[1]
+        self.assertEqual(set(left["tenants"]), {"umbrella"})
+        self.assertEqual(gone["blocks"] + left["blocks"], verdict["blocks"])
+        self.assertEqual(self.cache("clear", node.data, "--tenant", "nobody")[1]["blocks"], 0)
+        self.assertEqual(self.cache("clear", node.data)[1]["blocks"], left["blocks"])
+        empty = self.cache("stats", node.data)[1]
+        self.assertEqual((empty["blocks"], empty["tenants"]), (0, {}))
+        self.assertEqual(self.cache("stats", node.data / "none")[0], 1)
+
+        # The node goes on with the store, and finds nothing in it.
+        node.start()
+        answer = node.call("POST", URL, body, {"X-Tenant-ID": "umbrella"})
+        self.assertEqual(answer.json["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+
+
+def share_of(stats):
+    return {"blocks": stats["blocks"], "bytes": stats["bytes"]}
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ struct words {
   std::string at;
   std::string node;
   std::uint32_t limit = 20;
+  std::uint32_t seconds = 3600;
   bool no_wait = false;
   bool follow = false;
   std::string file;
@@ -128,6 +129,11 @@ void declare_sessions(CLI::App& app, words& said, int& exit) {
     [&said](client& node) { return session_act(node, said.how, said.id, "cancel"); });
   run(named("suspend", "Move a session's cache out of memory"),
     [&said](client& node) { return session_act(node, said.how, said.id, "suspend"); });
+  auto* pin = named("pin", "Keep what the device's cache has of a session; prints tokens and end");
+  pin->add_option("--ttl", said.seconds, "Seconds that it is kept, up to a day")->capture_default_str();
+  run(pin, [&said](client& node) { return session_pin(node, said.how, said.id, said.seconds); });
+  run(named("unpin", "End a session's pin"),
+    [&said](client& node) { return session_unpin(node, said.how, said.id); });
   auto* migrate = named("migrate", "Move a session to another node");
   migrate->add_option("--node", said.node, "Where to");
   run(migrate, [&said](client& node) { return session_migrate(node, said.how, said.id, said.node); });

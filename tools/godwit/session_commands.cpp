@@ -211,6 +211,15 @@ int session_act(client& node, const settings& how, const std::string& id, const 
     {"turn", "status"});
 }
 
+int session_pin(client& node, const settings& how, const std::string& id, std::uint32_t seconds) {
+  return print_reply(node.call("POST", session_path(id, "/pin"), ordered_json{{"ttl_seconds", seconds}}), how,
+    {"pinned_tokens", "expires_at"});
+}
+
+int session_unpin(client& node, const settings& how, const std::string& id) {
+  return print_reply(node.call("DELETE", session_path(id, "/pin")), how, {"id"});
+}
+
 int session_migrate(client& node, const settings& how, const std::string& id, const std::string& target) {
   auto body = ordered_json::object();
   if (!target.empty())

@@ -43,6 +43,9 @@ int session_transcript(client& node, const settings& how, const std::string& id)
 int session_fork(client& node, const settings& how, const std::string& id, const std::string& at);
 /// POST of an action without further words: cancel, suspend.
 int session_act(client& node, const settings& how, const std::string& id, const std::string& action);
+/// Keeps what the device has of a session for some seconds.
+int session_pin(client& node, const settings& how, const std::string& id, std::uint32_t seconds);
+int session_unpin(client& node, const settings& how, const std::string& id);
 int session_migrate(client& node, const settings& how, const std::string& id, const std::string& target);
 int session_delete(client& node, const settings& how, const std::string& id);
 

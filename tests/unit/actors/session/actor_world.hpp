@@ -102,10 +102,23 @@ class actor_world {
         out.push_back(id);
       return out;
     };
-    auto made = system.spawn([=](cache_tiers_actor::pointer) -> cache_tiers_actor::behavior_type {
+    auto made = system.spawn([=, this](cache_tiers_actor::pointer) -> cache_tiers_actor::behavior_type {
       return {
         [=](const letter<schema::CacheProbe>& mail) { return answer(ids(mail.read().getTokens()), false); },
         [=](const letter<schema::CacheSuspend>& mail) { return answer(ids(mail.read().getTokens()), true); },
+        [=, this](const letter<schema::CachePin>& mail) -> caf::result<letter<schema::CachePinned>> {
+          if (pin_refusal)
+            return to_caf_error(*pin_refusal);
+          pins.push_back(
+            {mail.read().getTenant().cStr(), ids(mail.read().getTokens()), mail.read().getSeconds()});
+          return letter<schema::CachePinned>::make([&](schema::CachePinned::Builder b) {
+            b.setPin(pins.size());
+            b.setBlocks(2);
+          });
+        },
+        [=, this](const letter<schema::CacheUnpin>& mail) {
+          unpinned.emplace_back(mail.read().getTenant().cStr(), mail.read().getPin());
+        },
       };
     });
     caches_.push_back(made);
@@ -186,6 +199,14 @@ class actor_world {
   std::vector<schema::EndCause> abandoned;
   std::vector<errc> reports;
   std::map<std::uint64_t, inbox> inboxes;
+  struct pin {
+    std::string tenant;
+    std::vector<token_id> tokens;
+    std::uint32_t seconds;
+  };
+  std::vector<pin> pins; ///< that the cache was asked for; the first one has number 1
+  std::vector<std::pair<std::string, std::uint64_t>> unpinned;
+  std::optional<error> pin_refusal; ///< what the cache answers to a pin
 
  private:
   struct test_settings : caf::actor_system_config {

@@ -415,3 +415,64 @@ TEST_CASE("a session without a cache can be suspended, and there is nothing to m
   const auto done = world.ask<letter<schema::SessionInfo>>(session, suspend_atom::value);
   CHECK(status_of(***done) == "suspended");
 }
+
+TEST_CASE("a session pins what it has, holds one pin, and stays while it does") {
+  actor_world world;
+  world.config.cache =
+    world.cache([](const std::vector<token_id>&, bool) { return letter<schema::CacheHoldings>(); });
+  const auto session = world.spawn(world.open());
+  const auto pin = [&](std::uint32_t seconds) {
+    return world.ask<letter<schema::CachePinned>>(
+      session, letter<schema::CachePin>::make([=](schema::CachePin::Builder b) { b.setSeconds(seconds); }));
+  };
+  const auto passivated = [&] { return ***world.ask<bool>(session, passivate_atom::value); };
+  const auto unpin = [&] {
+    return world.ask<letter<schema::CachePinned>>(session, letter<schema::CacheUnpin>());
+  };
+  const auto early = pin(60);
+  CHECK((**early).error().code == errc::conflict);
+  CHECK((**early).error().reason == "nothing_cached");
+  world.post(session, "Hello");
+  world.settle();
+
+  const auto made = pin(60);
+  CHECK((***made).read().getBlocks() == 2);
+  REQUIRE(world.pins.size() == 1);
+  CHECK(world.pins[0].tenant == "t");
+  CHECK(world.pins[0].tokens == world.generations.rbegin()->second.tokens);
+  CHECK(world.pins[0].seconds == 60);
+  CHECK_FALSE(passivated());
+
+  // The next one takes its place; one that is refused changes nothing.
+  REQUIRE(**pin(100));
+  CHECK(world.unpinned == std::vector{std::pair(std::string("t"), std::uint64_t{1})});
+  world.pin_refusal = error{errc::resource_exhausted, "the tenant would pin 9 blocks, and may pin 4", {}, {}};
+  const auto refused = pin(500);
+  CHECK((**refused).error().code == errc::conflict);
+  CHECK((**refused).error().reason == "pin_quota");
+  CHECK((**refused).error().message == "the tenant would pin 9 blocks, and may pin 4");
+  world.pin_refusal = error{errc::not_found, "no block of these tokens is in the cache", {}, {}};
+  CHECK((**pin(500)).error().reason == "nothing_cached");
+  CHECK(world.unpinned.size() == 1);
+  world.pin_refusal.reset();
+
+  SECTION("until it is taken back") {
+    CHECK((***unpin()).read().getBlocks() == 0);
+    CHECK(world.unpinned.back() == std::pair(std::string("t"), std::uint64_t{2}));
+    CHECK((***unpin()).read().getBlocks() == 0);
+    CHECK(world.unpinned.size() == 2);
+  }
+  SECTION("until its time is over") {
+    world.pass(99'000);
+    CHECK_FALSE(passivated());
+    world.pass(1'000);
+  }
+  SECTION("until it is closed") {
+    world.ask<letter<schema::SessionInfo>>(session,
+      letter<schema::CloseSession>::make([](schema::CloseSession::Builder b) { b.setCause("deleted"); }));
+    world.settle();
+    CHECK(world.unpinned.back() == std::pair(std::string("t"), std::uint64_t{2}));
+    return;
+  }
+  CHECK(passivated());
+}

@@ -124,6 +124,17 @@ TEST_CASE("an accepted message and a cancelled turn say which turn it is") {
   CHECK(turn_json(turn.read()) == R"({"turn":2,"status":"cancelled","sequence":20})");
 }
 
+TEST_CASE("a pin tells its tokens and its end, and one that is no more neither") {
+  const auto pinned = letter<schema::CachePinned>::make([](auto b) {
+    b.setPin(7);
+    b.setBlocks(3);
+  });
+  CHECK(pin_json(session_id("ses_1"), pinned.read(), 99)
+        == R"({"id":"ses_1","pinned_tokens":48,"expires_at":99})");
+  CHECK(pin_json(session_id("ses_1"), letter<schema::CachePinned>().read(), 99)
+        == R"({"id":"ses_1","pinned_tokens":0,"expires_at":null})");
+}
+
 TEST_CASE("nodes and actors are lists") {
   const auto status = list_of_one(node("ready", "ready", "").read());
   CHECK(node_list_json(status.read())

@@ -30,6 +30,8 @@ TEST_CASE("every call of the API is found by method and path") {
     {"POST", "/v1/sessions/x/cancel", route::session_cancel},
     {"POST", "/v1/sessions/x/fork", route::session_fork},
     {"POST", "/v1/sessions/x/suspend", route::session_suspend},
+    {"POST", "/v1/sessions/x/pin", route::session_pin},
+    {"DELETE", "/v1/sessions/x/pin", route::session_unpin},
     {"POST", "/v1/sessions/x/migrate", route::session_migrate},
   }));
   CHECK(find_route(expected.method, expected.path).call == expected.call);

@@ -129,3 +129,13 @@ TEST_CASE("a fork begins at an event, a turn or the end") {
   CHECK(refusal(parse_fork(R"({"at":-1})")).param == "at");
   CHECK(refusal(parse_fork(R"({"at":[]})")).param == "at");
 }
+
+TEST_CASE("a pin lasts from a second to a day, and says how long") {
+  CHECK(parse_pin(R"({"ttl_seconds":1})").value().ttl_seconds == 1);
+  CHECK(parse_pin(R"({"ttl_seconds":86400})").value().ttl_seconds == 86400);
+  for (const auto* body : {"{}", R"({"ttl_seconds":null})", R"({"ttl_seconds":0})",
+         R"({"ttl_seconds":86401})", R"({"ttl_seconds":"1"})"})
+    CHECK(refusal(parse_pin(body)).param == "ttl_seconds");
+  CHECK(refusal(parse_pin(R"({"ttl_seconds":1,"blocks":2})")).param == "blocks");
+  CHECK(refusal(parse_pin("")).code == errc::invalid_argument);
+}

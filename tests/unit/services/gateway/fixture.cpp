@@ -61,6 +61,17 @@ session_actor::behavior_type session(session_actor::pointer self, const world_pt
       ++w->suspensions;
       return reply(w->session_error, info("suspended"));
     },
+    [w](const letter<schema::CachePin>& mail) {
+      w->pins.push_back(mail.read().getSeconds());
+      return reply(w->session_error, letter<schema::CachePinned>::make([](auto b) {
+        b.setPin(5);
+        b.setBlocks(3);
+      }));
+    },
+    [w](const letter<schema::CacheUnpin>&) {
+      ++w->unpins;
+      return reply(w->session_error, letter<schema::CachePinned>());
+    },
     [w](const letter<schema::ForkRequest>& mail) {
       w->forks.push_back(mail);
       return reply(w->session_error, info());

@@ -81,6 +81,41 @@ TEST_CASE_METHOD(fixture, "a session is suspended, and no field is taken for tha
   CHECK(world_->suspensions == 2);
 }
 
+TEST_CASE_METHOD(
+  fixture, "a session is pinned for some seconds, and what is out of range is refused by name") {
+  const auto view = ask("POST", one + "/pin", R"({"ttl_seconds":60})");
+  CHECK(status_of(view) == 200);
+  CHECK(body_of(view) == json{{"id", session_id}, {"pinned_tokens", 48}, {"expires_at", 1700000060}});
+  CHECK(world_->pins == std::vector<std::uint32_t>{60});
+  for (const auto* body : {R"({"ttl_seconds":0})", R"({"ttl_seconds":86401})", R"({"ttl_seconds":-1})",
+         R"({"ttl_seconds":1.5})", R"({"ttl_seconds":"60"})", "{}"}) {
+    const auto refused = ask("POST", one + "/pin", body);
+    CHECK(status_of(refused) == 400);
+    CHECK(body_of(refused)["error"]["param"] == "ttl_seconds");
+  }
+  CHECK(
+    body_of(ask("POST", one + "/pin", R"({"ttl_seconds":60,"tier":"host"})"))["error"]["param"] == "tier");
+  CHECK(status_of(ask("POST", one + "/pin")) == 400);
+  CHECK(status_of(ask("POST", other + "/pin", R"({"ttl_seconds":60})")) == 404);
+  CHECK(world_->pins.size() == 1);
+
+  const auto ended = ask("DELETE", one + "/pin");
+  CHECK(status_of(ended) == 200);
+  CHECK(body_of(ended) == json{{"id", session_id}, {"pinned_tokens", 0}, {"expires_at", nullptr}});
+  CHECK(world_->unpins == 1);
+  CHECK(status_of(ask("DELETE", other + "/pin")) == 404);
+  CHECK(status_of(ask("GET", one + "/pin")) == 405);
+}
+
+TEST_CASE_METHOD(fixture, "a pin over the tenant's quota is a conflict that tells both numbers") {
+  world_->session_error =
+    error{errc::conflict, "the tenant would pin 30 blocks, and may pin 16", {}, "pin_quota"};
+  const auto view = ask("POST", one + "/pin", R"({"ttl_seconds":60})");
+  CHECK(status_of(view) == 409);
+  CHECK(body_of(view)["error"]["code"] == "pin_quota");
+  CHECK(body_of(view)["error"]["message"] == "the tenant would pin 30 blocks, and may pin 16");
+}
+
 TEST_CASE_METHOD(fixture, "a session is shown, read, forked and erased") {
   CHECK(body_of(ask("GET", one))["id"] == session_id);
   CHECK(body_of(ask("GET", one + "/transcript"))["messages"].is_array());
