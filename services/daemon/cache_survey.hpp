@@ -19,7 +19,8 @@ struct survey_limits {
 
 /// The caches of all workers as one. Which of them has computed a session's text is not known, and several
 /// may have, so all are asked: the answer says for each tier what the worker has that has most there, and a
-/// suspended text is moved down on each. A worker that does not answer counts as one that has nothing.
+/// suspended text is moved down on each; a pin holds on each that has something to pin. A worker that does
+/// not answer counts as one that has nothing.
 /// @param workers those of now; called on the actor's thread
 /// @returns `unavailable` when there is no worker, or the failure if none answers
 cache_tiers_actor spawn_cache_survey(caf::actor_system& system,

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 
 using namespace godwit;
@@ -36,6 +37,7 @@ class world : public still_system {
   }
 
   int suspended = 0;
+  std::vector<std::uint64_t> unpinned;
   std::vector<cache_tiers_actor> workers;
   cache_tiers_actor survey;
 
@@ -58,6 +60,16 @@ class world : public still_system {
           ++suspended;
           return answer();
         },
+        // One pin a worker: its number and blocks are what the device has.
+        [says](const letter<schema::CachePin>&) -> caf::result<letter<schema::CachePinned>> {
+          if (!says || (*says)[0] == 0)
+            return to_caf_error({errc::not_found, "nothing", {}, {}});
+          return letter<schema::CachePinned>::make([&](schema::CachePinned::Builder b) {
+            b.setPin((*says)[0]);
+            b.setBlocks((*says)[0] / 16);
+          });
+        },
+        [this](const letter<schema::CacheUnpin>& mail) { unpinned.push_back(mail.read().getPin()); },
       };
     });
   }
@@ -91,6 +103,25 @@ TEST_CASE("a worker that does not answer in time counts as one that has nothing"
   w.pass(1'001);
   REQUIRE(answer->has_value());
   CHECK(of(**answer) == std::array<std::uint32_t, 3>{48, 0, 0});
+}
+
+TEST_CASE("a pin holds on every worker that has something, and ends on each of them") {
+  world w({{{32, 0, 0}}, {{0, 64, 0}}, {{48, 0, 0}}});
+  const auto pinned = w.ask<letter<schema::CachePinned>>(
+    w.survey, letter<schema::CachePin>::make([](schema::CachePin::Builder b) { b.setSeconds(60); }));
+  REQUIRE(pinned->has_value());
+  CHECK((**pinned).read().getBlocks() == 3);
+  const auto number = (**pinned).read().getPin();
+  const auto unpin = [&] {
+    caf::anon_send(
+      w.survey, letter<schema::CacheUnpin>::make([&](schema::CacheUnpin::Builder b) { b.setPin(number); }));
+    w.scheduler.run();
+    std::sort(w.unpinned.begin(), w.unpinned.end());
+  };
+  unpin();
+  CHECK(w.unpinned == std::vector<std::uint64_t>{32, 48});
+  unpin();
+  CHECK(w.unpinned.size() == 2);
 }
 
 TEST_CASE("without workers, or when none answers, that is the answer") {
