@@ -7,7 +7,7 @@ namespace godwit {
 
 namespace {
 
-constexpr std::array<std::string_view, 19> routes{
+constexpr auto routes = std::to_array<std::string_view>({
   "/healthz",
   "/readyz",
   "/metrics",
@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 19> routes{
   "/v1/sessions/{id}/pin",
   "/v1/sessions/{id}/suspend",
   "/v1/sessions/{id}/transcript",
-};
+});
 
 constexpr std::array<std::string_view, 7> methods{"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"};
 

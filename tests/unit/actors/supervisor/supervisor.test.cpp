@@ -14,12 +14,19 @@ using namespace godwit::test;
 
 namespace {
 
+node_config toy_node() {
+  node_config out;
+  out.name = node_name("here");
+  out.incarnation = "i";
+  out.model = "toy";
+  return out;
+}
+
 /// A supervisor of three parts, each of which would use those before it.
 class world : public still_system {
  public:
   world() {
-    node = spawn_node(
-      system, {node_name("here"), "i", {}, "toy", 0, std::chrono::seconds(2), std::chrono::seconds(60)});
+    node = spawn_node(system, toy_node());
     supervisor_config config;
     config.limits = {
       2, std::chrono::milliseconds(10'000), std::chrono::milliseconds(100), std::chrono::milliseconds(1'000)};
@@ -121,8 +128,7 @@ TEST_CASE("draining goes from the last part to the first, and nothing is started
 
 TEST_CASE("a part has as long to drain as the configuration says") {
   still_system alone;
-  const auto node = spawn_node(
-    alone.system, {node_name("here"), "i", {}, "toy", 0, std::chrono::seconds(2), std::chrono::seconds(60)});
+  const auto node = spawn_node(alone.system, toy_node());
   supervisor_config config;
   config.node = node;
   config.time = std::make_shared<fake_time>();
