@@ -133,6 +133,7 @@ void core::serve(peer& one, const incoming& mail, moment now) {
 // --- peers ---
 
 void core::peer_up(peer& one) {
+  ++peer_changes_;
   upper_.on_peer({one.record.name.value, one.incarnation, true, end_cause::none, {}});
 }
 
@@ -172,6 +173,7 @@ void core::peer_down(peer& one, end_cause cause, const std::string& why) {
     }
   }
   std::erase_if(event_counts_, [&name](const auto& each) { return each.first.first == name; });
+  ++peer_changes_;
   upper_.on_peer({name, one.incarnation, false, cause, why});
 }
 

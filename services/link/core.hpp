@@ -47,6 +47,8 @@ class core : private peer_observer {
   peers& members() { return peers_; }
   /// All peers as they stand.
   std::vector<peer_status> status() const;
+  /// How often a peer has come or gone.
+  std::uint64_t peer_changes() const { return peer_changes_; }
 
   // --- from this node ---
 
@@ -141,6 +143,7 @@ class core : private peer_observer {
   std::uint64_t now_serving_ = 0;
   moment next_sweep_{0};
   std::uint64_t now_producing_ = 0;
+  std::uint64_t peer_changes_ = 0;
 };
 
 } // namespace godwit::link

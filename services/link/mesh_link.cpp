@@ -306,9 +306,11 @@ class threaded_link final : public mesh_link, private message_sink {
   }
 
   void take_snapshot(moment at) {
-    if (at < next_snapshot_)
+    // Who has just heard that a peer is there, or is not, must not read otherwise.
+    if (at < next_snapshot_ && core_.peer_changes() == seen_changes_)
       return;
     next_snapshot_ = at + snapshot_age;
+    seen_changes_ = core_.peer_changes();
     auto all = core_.status();
     const std::lock_guard lock(snapshot_mutex_);
     snapshot_.swap(all);
@@ -354,6 +356,7 @@ class threaded_link final : public mesh_link, private message_sink {
   std::map<std::string, std::uint64_t> event_counts_;
   std::vector<command> running_;
   moment next_snapshot_{0};
+  std::uint64_t seen_changes_ = 0; ///< of the core, at the last snapshot
 
   mutable std::mutex snapshot_mutex_;
   std::vector<peer_status> snapshot_;
