@@ -1,12 +1,10 @@
 #include "services/journal/rocks_journal.hpp"
 
 #include "actors/session/journal_rules.hpp"
-#include "services/journal/requests.hpp"
 #include "services/journal/rocks_batch.hpp"
 #include "services/journal/rocks_store.hpp"
 
 #include <algorithm>
-#include <future>
 #include <utility>
 
 namespace godwit {
@@ -23,7 +21,7 @@ result<std::unique_ptr<rocks_journal>> rocks_journal::create(rocks_journal_optio
 }
 
 rocks_journal::rocks_journal(rocks_journal_options options, std::shared_ptr<rocks_store> store)
-  : options_(std::move(options)), store_(std::move(store)),
+  : queued_journal(options.observer), options_(std::move(options)), store_(std::move(store)),
     queue_(
       options_.queue, [this](const auto& batch) { return write(batch); }, counters_,
       options_.observer.get()) {}
@@ -33,26 +31,15 @@ rocks_journal::~rocks_journal() = default;
 // Readers.
 
 result<std::shared_ptr<rocks_store>> rocks_journal::store_for(const session_id& session) {
+  if (is_quarantined(session))
+    return session_quarantined();
   {
     const std::lock_guard lock(mutex_);
-    if (quarantined_.contains(session))
-      return session_quarantined();
     if (store_ != nullptr && !unsure_.contains(session))
       return store_;
   }
   nudge();
   return fail(errc::io, "the disk refused the last write; the end of the journal is not known yet");
-}
-
-error rocks_journal::judge(const session_id& session, const error& failure) {
-  if (failure.code != errc::corrupt)
-    return failure;
-  const std::lock_guard lock(mutex_);
-  if (quarantined_.insert(session).second) {
-    ++counters_.quarantined;
-    warn("session " + session.value + " is quarantined: " + failure.message);
-  }
-  return session_quarantined().value();
 }
 
 result<journal_head> rocks_journal::head(const session_id& session) {
@@ -85,59 +72,8 @@ result<std::vector<journal_head>> rocks_journal::list(const session_id& after, s
   auto heads = (*store)->list(after, limit);
   if (!heads)
     return heads;
-  const std::lock_guard lock(mutex_);
-  for (auto& head : *heads)
-    head.quarantined = head.quarantined || quarantined_.contains(head.session);
+  mark_quarantined(*heads);
   return heads;
-}
-
-// Writers.
-
-void rocks_journal::append(append_request request, appended done) {
-  auto change = append_of(std::move(request));
-  if (!change)
-    return done(fail(change));
-  queue_.push(std::move(*change), [done = std::move(done)](const result<journal_head>& head) {
-    if (head)
-      done(head->sequence);
-    else
-      done(fail(head));
-  });
-}
-
-result<sequence_number> rocks_journal::open(const session_id& session, const tenant_id& tenant,
-  const node_name& owner, std::vector<journal_record> records, bool running) {
-  auto change = open_of(session, tenant, owner, std::move(records), running);
-  if (!change)
-    return fail(change);
-  const auto head = wait_for(std::move(*change));
-  if (!head)
-    return fail(head);
-  return head->sequence;
-}
-
-result<journal_head> rocks_journal::claim(
-  const session_id& session, epoch_t expected, const node_name& owner, const journal_record& claimed) {
-  auto change = claim_of(session, expected, owner, claimed);
-  if (!change)
-    return fail(change);
-  return wait_for(std::move(*change));
-}
-
-result<void> rocks_journal::erase(const session_id& session) {
-  if (auto head = wait_for(erase_of(session)); !head)
-    return fail(head);
-  return {};
-}
-
-result<journal_head> rocks_journal::wait_for(write_request request) {
-  // The queue answers by its deadline, so this wait ends. Shared, since the queue's thread may still be
-  // inside set_value() when this one has gone on.
-  auto answer = std::make_shared<std::promise<result<journal_head>>>();
-  auto future = answer->get_future();
-  queue_.push(
-    std::move(request), [answer](result<journal_head> head) { answer->set_value(std::move(head)); });
-  return future.get();
 }
 
 std::string rocks_journal::trouble() {
@@ -145,14 +81,6 @@ std::string rocks_journal::trouble() {
     return {};
   nudge();
   return "the disk refuses to be written";
-}
-
-void rocks_journal::nudge() {
-  if (nudged_.exchange(true))
-    return;
-  write_request request;
-  request.what = write_request::change::nothing;
-  queue_.push(std::move(request), [this](const auto&) { nudged_ = false; });
 }
 
 // The writing thread.
@@ -167,10 +95,7 @@ std::vector<result<journal_head>> rocks_journal::write(const std::vector<const w
   rocks_batch changes(*store_);
   for (const auto* request : batch) {
     follows.push_back(changes.changed(request->session));
-    const auto sound = [&] {
-      const std::lock_guard lock(mutex_);
-      return !quarantined_.contains(request->session);
-    }();
+    const bool sound = !is_quarantined(request->session);
     const bool erases = request->what == write_request::change::erase;
     auto verdict = sound || erases ? changes.add(*request) : result<journal_head>(session_quarantined());
     if (!verdict && verdict.error().code == errc::corrupt)
@@ -190,22 +115,7 @@ std::vector<result<journal_head>> rocks_journal::write(const std::vector<const w
     }
     ++counters_.syncs;
   }
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (batch[i]->what == write_request::change::nothing)
-      continue;
-    if (!verdicts[i]) {
-      const auto code = verdicts[i].error().code;
-      counters_.fenced += code == errc::stale_epoch || code == errc::stale_sequence ? 1U : 0U;
-      continue;
-    }
-    ++counters_.appends;
-    counters_.records += batch[i]->records.size();
-    counters_.bytes += batch[i]->bytes;
-    if (batch[i]->what == write_request::change::erase) {
-      const std::lock_guard lock(mutex_);
-      quarantined_.erase(batch[i]->session);
-    }
-  }
+  settle(batch, verdicts);
   return verdicts;
 }
 
@@ -276,11 +186,6 @@ bool rocks_journal::reopen() {
   const std::lock_guard lock(mutex_);
   store_ = std::move(*fresh);
   return back;
-}
-
-void rocks_journal::warn(std::string_view text) const {
-  if (options_.observer != nullptr)
-    options_.observer->warning(text);
 }
 
 } // namespace godwit

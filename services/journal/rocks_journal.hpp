@@ -1,10 +1,8 @@
 #pragma once
 
 #include "actors/session/journal.hpp"
-#include "services/journal/commit_queue.hpp"
-#include "services/journal/stored_journal.hpp"
+#include "services/journal/queued_journal.hpp"
 
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -45,7 +43,7 @@ struct rocks_journal_options {
 /// with `io` or `resource_exhausted`; reading goes on. With growing pauses the next calls try whether the
 /// disk takes writes again, and open the store anew. Until then the end of the sessions in the failed batch
 /// is unknown: their heads and records answer `io` too.
-class rocks_journal final : public stored_journal {
+class rocks_journal final : public queued_journal {
  public:
   /// @returns `io`, `permission`, `resource_exhausted`, `conflict` when another process has it open,
   /// `unsupported` for a newer format, `corrupt` when it is damaged. Messages are for the operator.
@@ -53,47 +51,32 @@ class rocks_journal final : public stored_journal {
 
   ~rocks_journal() override;
 
-  result<sequence_number> open(const session_id& session, const tenant_id& tenant, const node_name& owner,
-    std::vector<journal_record> records, bool running) override;
-  void append(append_request request, appended done) override;
-  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
-    const journal_record& claimed) override;
   result<journal_head> head(const session_id& session) override;
   result<std::vector<placed_record>> read(
     const session_id& session, sequence_number from, std::size_t limit) override;
-  result<void> erase(const session_id& session) override;
   result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override;
 
-  const journal_counters& counters() const override { return counters_; }
   std::string trouble() override;
 
  private:
+  commit_queue& queue() override { return queue_; }
+
   explicit rocks_journal(rocks_journal_options options, std::shared_ptr<rocks_store> store);
 
   // Readers, any thread.
   result<std::shared_ptr<rocks_store>> store_for(const session_id& session);
-  /// Remembers damage: what comes back is what the caller is told.
-  error judge(const session_id& session, const error& failure);
-  result<journal_head> wait_for(write_request request);
-  /// Makes the writing thread look whether the disk is back.
-  void nudge();
 
   // The writing thread.
   std::vector<result<journal_head>> write(const std::vector<const write_request*>& batch);
   bool recover();
   bool reopen();
   void failed(const std::vector<const write_request*>& batch, const error& failure, bool damaged_table);
-  void warn(std::string_view text) const;
 
   rocks_journal_options options_;
-  journal_counters counters_;
 
-  std::mutex mutex_; ///< of the next three
+  std::mutex mutex_; ///< of the next two
   std::shared_ptr<rocks_store> store_;
-  std::set<session_id> quarantined_;
   std::set<session_id> unsure_; ///< sessions of a failed batch, until the store is back
-
-  std::atomic<bool> nudged_{false}; ///< one such request waits already
 
   // Of the writing thread alone.
   error failure_;

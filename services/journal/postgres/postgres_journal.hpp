@@ -1,13 +1,10 @@
 #pragma once
 
-#include "services/journal/commit_queue.hpp"
-#include "services/journal/stored_journal.hpp"
+#include "services/journal/queued_journal.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 
 namespace godwit {
@@ -39,7 +36,7 @@ struct postgres_journal_options {
 /// whether they went in, before anything else is written. While no server takes writes, requests wait, up to
 /// their deadline; then they are answered with `io` or `deadline`, and until the outcome of what was under
 /// way is known, the heads and records of its sessions answer `io` too.
-class postgres_journal final : public stored_journal {
+class postgres_journal final : public queued_journal {
  public:
   /// Waits for a server that takes writes, up to the queue's deadline, and makes the tables if they are not
   /// there.
@@ -49,40 +46,26 @@ class postgres_journal final : public stored_journal {
 
   ~postgres_journal() override;
 
-  result<sequence_number> open(const session_id& session, const tenant_id& tenant, const node_name& owner,
-    std::vector<journal_record> records, bool running) override;
-  void append(append_request request, appended done) override;
-  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
-    const journal_record& claimed) override;
   result<journal_head> head(const session_id& session) override;
   result<std::vector<placed_record>> read(
     const session_id& session, sequence_number from, std::size_t limit) override;
-  result<void> erase(const session_id& session) override;
   result<std::vector<journal_head>> list(const session_id& after, std::size_t limit) override;
 
-  const journal_counters& counters() const override { return counters_; }
   std::string trouble() override;
   /// What an acknowledged record survives, in one sentence, as the server's settings were at start.
   const std::string& promise() const { return promise_; }
 
  private:
+  commit_queue& queue() override { return *queue_; }
+
   explicit postgres_journal(postgres_journal_options options);
 
   result<void> readable(const session_id& session);
-  error judge(const session_id& session, const error& failure);
-  result<journal_head> wait_for(write_request request);
-  void nudge();
-  void warn(std::string_view text) const;
   std::vector<result<journal_head>> write(const std::vector<const write_request*>& batch);
 
   postgres_journal_options options_;
-  journal_counters counters_;
   std::string promise_;
   std::atomic<bool> closing_{false};
-  std::atomic<bool> nudged_{false};
-
-  std::mutex mutex_;
-  std::set<session_id> quarantined_;
 
   std::unique_ptr<postgres::address> address_;
   std::unique_ptr<postgres::primary_finder> servers_;
