@@ -54,10 +54,10 @@ class page_pool {
     return block * shape().pages_per_block() + layer * shape().kv_heads + head;
   }
 
-  /// First element of a page, laid out as kv_shape says; a `float` where its type is f32. 64-byte aligned.
+  /// Start of a page, laid out as kv_places says for the shape's type. 64-byte aligned.
   virtual kv_element* data(page_id page) = 0;
   virtual const kv_element* data(page_id page) const = 0;
-  /// First element of page 0; page p starts `p * shape().page_bytes()` bytes after it.
+  /// Start of page 0; page p starts `p * shape().page_bytes()` bytes after it.
   virtual kv_element* base() = 0;
 };
 

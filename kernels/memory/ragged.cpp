@@ -13,15 +13,22 @@
 namespace godwit {
 namespace {
 
-/// Copies the key and the value of one position.
+/// Copies the key and the value of one position, as they are.
+template <kv_type Type>
 void copy_position(
-  std::byte* to, std::size_t to_slot, const std::byte* from, std::size_t from_slot, const kv_shape& shape) {
-  const auto bytes = shape.element_bytes();
-  for (std::size_t d = 0; d < shape.head_dim; ++d)
-    std::memcpy(
-      to + (d * page_tokens + to_slot) * bytes, from + (d * page_tokens + from_slot) * bytes, bytes);
-  const auto row = shape.head_dim * bytes;
-  std::memcpy(to + (page_tokens + to_slot) * row, from + (page_tokens + from_slot) * row, row);
+  std::byte* to, std::size_t to_slot, const std::byte* from, std::size_t from_slot, std::size_t dim) {
+  using places = kv_places<Type>;
+  constexpr auto bytes = sizeof(typename kv_format<Type>::element);
+  const auto copy = [&](std::size_t start, std::size_t size) {
+    std::memcpy(to + start + to_slot * size, from + start + from_slot * size, size);
+  };
+  for (std::size_t d = 0; d < dim; ++d)
+    copy(d * page_tokens * bytes, bytes);
+  copy(places::values(dim), dim * bytes);
+  if constexpr (kv_format<Type>::scaled) {
+    copy(places::key_scales(dim), sizeof(kv_scale));
+    copy(places::value_scales(dim), sizeof(kv_scale));
+  }
 }
 
 std::size_t pages_for(std::size_t positions) {
@@ -76,13 +83,16 @@ result<std::uint32_t> sequence::keep(
     }
   const auto bytes_of = [&](page_id page) { return reinterpret_cast<std::byte*>(pool_->data(page)); };
   // Ascending: what is read stands at the place that is written, or behind it.
-  for (std::size_t to = 0; to < slots->size(); ++to) {
-    const std::size_t from = (*slots)[to];
-    const auto target = pages[to / page_tokens];
-    const auto source = old[from / page_tokens];
-    if (target != source || to != from)
-      copy_position(bytes_of(target), to % page_tokens, bytes_of(source), from % page_tokens, shape);
-  }
+  with_kv_type(shape.type, [&]<kv_type Type>() {
+    for (std::size_t to = 0; to < slots->size(); ++to) {
+      const std::size_t from = (*slots)[to];
+      const auto target = pages[to / page_tokens];
+      const auto source = old[from / page_tokens];
+      if (target != source || to != from)
+        copy_position<Type>(
+          bytes_of(target), to % page_tokens, bytes_of(source), from % page_tokens, shape.head_dim);
+    }
+  });
   positions_[list].assign(wanted.begin(), wanted.end());
   return pool_->release_pages(given_up);
 }

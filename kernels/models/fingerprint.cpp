@@ -19,6 +19,19 @@ struct work {
   std::size_t offset;
 };
 
+/// XXH3 of a text, as hexadecimal digits.
+std::string digest_of(std::string_view text) {
+  XXH128_canonical_t digest;
+  XXH128_canonicalFromHash(&digest, XXH3_128bits(text.data(), text.size()));
+  std::string hexadecimal;
+  for (const unsigned char byte : digest.digest) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    hexadecimal += digits[byte >> 4U];
+    hexadecimal += digits[byte & 15U];
+  }
+  return hexadecimal;
+}
+
 } // namespace
 
 std::string fingerprint_of(
@@ -55,16 +68,11 @@ std::string fingerprint_of(
     }
   }
   add({reinterpret_cast<const char*>(hashes.data()), hashes.size() * sizeof(XXH128_canonical_t)});
+  return digest_of(text);
+}
 
-  XXH128_canonical_t digest;
-  XXH128_canonicalFromHash(&digest, XXH3_128bits(text.data(), text.size()));
-  std::string hexadecimal;
-  for (const unsigned char byte : digest.digest) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    hexadecimal += digits[byte >> 4U];
-    hexadecimal += digits[byte & 15U];
-  }
-  return hexadecimal;
+std::string fingerprint_with_pages(std::string_view fingerprint, kv_type type) {
+  return digest_of(std::string(fingerprint) + " kv " + std::string(to_string(type)));
 }
 
 } // namespace godwit

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/gguf/file.hpp"
+#include "kernels/memory/kv_layout.hpp"
 #include "kernels/threads/team.hpp"
 
 #include <string>
@@ -15,5 +16,8 @@ namespace godwit {
 /// @param numbers what else of the metadata the graph uses, as text
 std::string fingerprint_of(
   const gguf::file& file, std::string_view contract, std::string_view numbers, team& threads);
+
+/// The same for pages of another type than the one that the contract implies.
+std::string fingerprint_with_pages(std::string_view fingerprint, kv_type type);
 
 } // namespace godwit

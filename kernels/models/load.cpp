@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace godwit {
 
@@ -79,10 +80,12 @@ result<model_facts> read_model_facts(const gguf::file& file, const model_options
     return fail(form);
   }
   team workers(how->threads, how->adapts_threads);
+  auto fingerprint = fingerprint_of(file, ops::contract_of(how->implementation), form->to_string(), workers);
+  if (how->kv && *how->kv != ops::own_kv_type(how->implementation)) {
+    fingerprint = fingerprint_with_pages(fingerprint, *how->kv);
+  }
   return model_facts{
-    .fingerprint = fingerprint_of(file, ops::contract_of(how->implementation), form->to_string(), workers),
-    .context = form->context,
-    .vocabulary = form->vocabulary};
+    .fingerprint = std::move(fingerprint), .context = form->context, .vocabulary = form->vocabulary};
 }
 
 } // namespace godwit

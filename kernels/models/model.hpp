@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -59,6 +60,9 @@ struct model_options {
   std::uint32_t threads = 0;       ///< 0: one for each core
   bool adapts_threads = false;     ///< use fewer while the machine is too busy for all (team_size)
   std::uint32_t max_rows = 512;
+  /// What keys and values are kept in; nothing: what the implementation takes by itself, fp16 or, for the
+  /// reference, fp32.
+  std::optional<kv_type> kv = std::nullopt;
   /// A file in which packed weights are kept, to be mapped by later loads of the same model: made if it is
   /// not there, made anew if it cannot be used. Empty: none.
   std::filesystem::path packed = {};

@@ -157,7 +157,8 @@ class transformer final : public model {
 };
 
 /// The widths of the graph.
-result<ops::op_shape> shape_for(const transformer_form& form, std::uint32_t max_rows) {
+result<ops::op_shape> shape_for(
+  const transformer_form& form, std::uint32_t max_rows, std::optional<kv_type> kv) {
   const ops::op_shape shape{.max_rows = max_rows,
     .embedding = form.embedding,
     .input = std::max({form.embedding, form.heads * form.head_dim, form.feed_forward}),
@@ -172,7 +173,8 @@ result<ops::op_shape> shape_for(const transformer_form& form, std::uint32_t max_
     .attention_scale = form.attention_scale,
     .score_cap = form.score_cap,
     .norm_epsilon = static_cast<float>(form.norm_epsilon),
-    .kv = {.layers = form.layers, .kv_heads = form.kv_heads, .head_dim = form.head_dim}};
+    .kv = {.layers = form.layers, .kv_heads = form.kv_heads, .head_dim = form.head_dim},
+    .wanted_kv = kv};
   // A file's numbers decide what is allocated, so they get a limit of their own.
   constexpr std::uint64_t most_elements = std::uint64_t{1} << 29;
   const std::uint64_t widths =
@@ -207,7 +209,7 @@ void keep(ops::cpu::packed_file& packed, const model_options& options, team& wor
 
 result<std::unique_ptr<model>> load(
   std::shared_ptr<const gguf::file> file, const transformer_form& form, const model_options& options) {
-  const auto shape = shape_for(form, options.max_rows);
+  const auto shape = shape_for(form, options.max_rows, options.kv);
   if (!shape) {
     return fail(shape);
   }
@@ -223,6 +225,10 @@ result<std::unique_ptr<model>> load(
   if (!options.packed.empty()) {
     packed = std::make_unique<ops::cpu::packed_file>(options.packed, fingerprint, *workers);
     op_set->keep_packed(packed.get());
+  }
+  // Weights are packed alike whatever pages there are.
+  if (op_set->kv_elements() != ops::own_kv_type(op_set->name())) {
+    fingerprint = fingerprint_with_pages(fingerprint, op_set->kv_elements());
   }
   auto weights = load_weights(*file, form, *op_set);
   op_set->keep_packed(nullptr);

@@ -86,4 +86,8 @@ std::string contract_of(std::string_view name) {
   return "cpu " + std::to_string(cpu::contract_version);
 }
 
+kv_type own_kv_type(std::string_view name) {
+  return name == "reference" ? reference::reference_ops::own_kv : cpu::cpu_ops::own_kv;
+}
+
 } // namespace godwit::ops

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -41,7 +42,8 @@ struct op_shape {
   double attention_scale = 0; ///< scores are q · k times this
   double score_cap = 0;       ///< and then cap * tanh(score / cap), unless it is 0
   float norm_epsilon = 0;
-  kv_shape kv; ///< `type` is decided by the implementation
+  kv_shape kv;                      ///< `type` is decided by the implementation
+  std::optional<kv_type> wanted_kv; ///< of its pages; nothing: what the implementation takes by itself
 };
 
 /// Weights of one matrix, or of several that share their input, as one implementation keeps them. Outputs of

@@ -61,6 +61,7 @@ struct config {
   std::chrono::seconds drain_deadline{30}; ///< for running turns after SIGTERM
 
   // Compute.
+  std::string kv_type{"auto"};      ///< what keys and values are kept in: auto, fp16, bf16 or int8
   std::uint32_t kv_tokens = 16384;  ///< positions that the KV pool holds, over all sequences
   std::uint32_t step_tokens = 512;  ///< tokens that one step of the model computes at most
   std::uint32_t chunk_tokens = 512; ///< prompt tokens of a step that carries running streams too, at most

@@ -122,6 +122,14 @@ result<void> format(config& target, std::string_view text) {
   return {};
 }
 
+result<void> kv_elements(config& target, std::string_view text) {
+  if (text != "auto" && text != "fp16" && text != "bf16" && text != "int8")
+    return fail(
+      errc::invalid_argument, "must be auto, fp16, bf16 or int8, not \"" + std::string(text) + "\"");
+  target.kv_type = text;
+  return {};
+}
+
 result<void> level(config& target, std::string_view text) {
   if (std::find(known_levels.begin(), known_levels.end(), text) == known_levels.end())
     return fail(errc::invalid_argument, "must be one of " + joined(known_levels));
@@ -213,6 +221,7 @@ const std::vector<setting>& settings() {
       godwit::number<&config::heartbeat, 1, 3600>},
     {"drain_deadline_s", number, "seconds that running turns have after SIGTERM",
       godwit::number<&config::drain_deadline, 0, 86'400>},
+    {"kv_type", text, "what keys and values are kept in: fp16, bf16 or int8; auto is fp16", kv_elements},
     {"kv_tokens", number, "positions that the KV pool holds, over all sequences",
       godwit::number<&config::kv_tokens, 256, std::uint64_t{1} << 30>},
     {"step_tokens", number, "tokens that one step of the model computes at most",

@@ -141,7 +141,7 @@ class running_node {
       [out = out_](const std::string& what) {
         out->warn("packed weights", {{"why", what}});
       },
-      roles_.worker);
+      roles_.worker, kv_type_named(settings_.kv_type));
     if (const auto journal = opening.get(); !journal)
       return fail(journal);
     if (!model)

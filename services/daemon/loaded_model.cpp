@@ -61,7 +61,7 @@ result<model_facts> load_weights(loaded_model& into) {
 } // namespace
 
 result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads, bool keep,
-  std::function<void(const std::string&)> notice, bool weights) {
+  std::function<void(const std::string&)> notice, bool weights, std::optional<kv_type> kv) {
   const auto failed = [&](const error& why) {
     return fail(
       why.code, fmt::format("the model {} cannot be loaded: {}", path.string(), why.message), "model");
@@ -73,6 +73,7 @@ result<loaded_model> load_model(const std::filesystem::path& path, unsigned thre
   out.file = std::move(*opened);
   out.options.threads = threads;
   out.options.adapts_threads = true;
+  out.options.kv = kv;
   if (keep)
     out.options.packed = path.string() + ".packed";
   out.options.notice = std::move(notice);

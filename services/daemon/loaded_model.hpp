@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace godwit {
@@ -31,8 +32,10 @@ struct loaded_model {
 /// @param keep    keep packed weights beside the model, in a file of its name and ".packed"
 /// @param weights whether this node computes: without, the card is the same, and no memory is taken for them
 /// @param notice  told when that file could not be used or written
+/// @param kv      what keys and values are kept in; nothing: what the ops take by themselves
 /// @returns the loaders' errors with the path in front: for the operator
 result<loaded_model> load_model(const std::filesystem::path& path, unsigned threads, bool keep = false,
-  std::function<void(const std::string&)> notice = {}, bool weights = true);
+  std::function<void(const std::string&)> notice = {}, bool weights = true,
+  std::optional<kv_type> kv = std::nullopt);
 
 } // namespace godwit

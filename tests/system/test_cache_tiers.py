@@ -123,6 +123,20 @@ class CacheTiers(unittest.TestCase):
         self.assertEqual(refused.json["error"]["code"], "turn_running")
         with_stream.close()
 
+    def test_pages_of_another_type_are_not_found_on_disk(self):
+        node = self.node("--kv-type", "int8")
+        first, usage = self.complete(node)
+        full = (usage["prompt_tokens"] - 1) // BLOCK * BLOCK
+        self.assertEqual(self.complete(node)[0], first)
+        wait_until(lambda: node.metric("godwit_cache_stored_blocks_total") >= full / BLOCK)
+        for kv, disk in (("bf16", 0), ("int8", full)):
+            node.stop()
+            node.flags = ["--kv-type", kv]
+            node.start()
+            text, usage = self.complete(node)
+            self.assertEqual(self.tiers(usage), {"device": 0, "host": 0, "disk": disk})
+        self.assertEqual(text, first)
+
     def flood(self, node, name):
         """Other prompts, which together want more than a pool of 2,048 tokens."""
         for i in range(10):

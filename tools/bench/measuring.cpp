@@ -13,7 +13,8 @@ result<subject> load(const model_settings& settings) {
   if (!file) {
     return fail(file);
   }
-  auto runs = model::load(*file, {.implementation = settings.implementation, .threads = settings.threads});
+  auto runs = model::load(
+    *file, {.implementation = settings.implementation, .threads = settings.threads, .kv = settings.kv});
   if (!runs) {
     return fail(runs);
   }

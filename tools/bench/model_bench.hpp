@@ -1,10 +1,12 @@
 #pragma once
 
+#include "kernels/memory/kv_layout.hpp"
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@ struct model_settings {
   std::filesystem::path model;
   std::uint32_t threads = 0;       ///< 0: one for each core
   std::string implementation = {}; ///< of the dispatch table; empty: GODWIT_OPS, else the best
+  std::optional<kv_type> kv = {};  ///< of pages; nothing: what the implementation takes by itself
   std::uint32_t rounds = 5;        ///< at least 1, after one that does not count
 };
 

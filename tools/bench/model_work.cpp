@@ -22,8 +22,7 @@ model_work work_of(const gguf::file& file, const model_shape& shape) {
   const double per_head = 4.0 * shape.kv.head_dim * shape.kv.layers;
   if (file.find(shape.architecture + ".attention.sliding_window") == nullptr) {
     made.attention_operations = per_head * shape.heads;
-    made.position_bytes = 2.0 * static_cast<double>(shape.kv.element_bytes()) * shape.kv.head_dim
-                          * shape.kv.kv_heads * shape.kv.layers;
+    made.position_bytes = static_cast<double>(shape.kv.block_bytes()) / page_tokens;
   }
   return made;
 }

@@ -23,7 +23,11 @@ using nlohmann::ordered_json;
 namespace {
 
 bench::model_settings settings_of(const bench_words& said) {
-  return {.model = said.model, .threads = said.threads, .implementation = said.ops, .rounds = said.rounds};
+  return {.model = said.model,
+    .threads = said.threads,
+    .implementation = said.ops,
+    .kv = kv_type_named(said.kv_type),
+    .rounds = said.rounds};
 }
 
 std::string rate(double tokens_per_s) {

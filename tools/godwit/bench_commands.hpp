@@ -13,7 +13,8 @@ namespace godwit::cli {
 struct bench_words {
   std::filesystem::path model;
   std::filesystem::path text;
-  std::string ops; ///< an implementation of the dispatch table; empty: the best
+  std::string ops;     ///< an implementation of the dispatch table; empty: the best
+  std::string kv_type; ///< what keys and values are kept in; empty: what the implementation takes by itself
   std::uint32_t threads = 0;
   std::uint32_t rounds = 5;
   std::vector<std::uint32_t> tokens{512};

@@ -234,6 +234,8 @@ void declare_benches(CLI::App& app, words& said, int& exit) {
     }
     command->add_option("--threads", said.bench.threads, "0: one for each core")->check(CLI::Range(0, 1024));
     command->add_option("--ops", said.bench.ops, "Implementation; `godwit model info` lists them");
+    command->add_option("--kv-type", said.bench.kv_type, "What keys and values are kept in")
+      ->check(CLI::IsMember({"fp16", "bf16", "int8", "fp32"}));
     command->callback([&said, &exit, run] { exit = run(said.how, said.bench); });
     return command;
   };

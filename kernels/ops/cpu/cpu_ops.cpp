@@ -95,12 +95,18 @@ result<std::unique_ptr<op_set>> cpu_ops::make(
     return fail(errc::unsupported, "the cpu ops need heads of a multiple of 16 elements, the model has "
                                      + std::to_string(shape.kv.head_dim));
   }
-  return std::unique_ptr<op_set>{new cpu_ops(kernels, shape, threads)};
+  auto decided = shape;
+  decided.kv.type = shape.wanted_kv.value_or(own_kv);
+  if (decided.kv.type == kv_type::f32) {
+    return fail(errc::unsupported, "the cpu ops keep keys and values in fp16, bf16 or int8, not in fp32");
+  }
+  return std::unique_ptr<op_set>{new cpu_ops(kernels, decided, threads)};
 }
 
 cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threads)
-  : kernels_{kernels}, shape_{shape}, threads_{threads}, arena_{std::make_shared<weight_arena>()},
-    x_{std::size_t{shape.max_rows} * shape.embedding}, out_{std::size_t{shape.max_rows} * shape.output},
+  : kernels_{kernels}, pages_{kernels.pages(shape.kv.type)}, shape_{shape}, threads_{threads},
+    arena_{std::make_shared<weight_arena>()}, x_{std::size_t{shape.max_rows} * shape.embedding},
+    out_{std::size_t{shape.max_rows} * shape.output},
     turns_{shape.ropes.size() * shape.max_rows * shape.rotary}, plan_{shape, threads.size(), partial_slots},
     partials_{partial_slots * partial_size(shape.kv.head_dim)}, sequence_of_row_(shape.max_rows),
     scratch_(threads.size()) {
@@ -341,7 +347,8 @@ void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer, const head_wei
     const auto& part = step_.sequences[sequence_of_row_[row]];
     const std::size_t slot = part.target->kept(layer, head) + (row - part.first_row);
     const page_id page = part.target->pages(layer, head)[slot / page_tokens];
-    kernels_.store(k, v, dim, part.target->pool().data(page), slot % page_tokens);
+    auto* const to = reinterpret_cast<std::byte*>(part.target->pool().data(page));
+    pages_.store(k, v, dim, to, slot % page_tokens);
   }
   self.sync();
 }
@@ -360,7 +367,8 @@ void cpu_ops::attend_task(
   const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
   const auto& part = step_.sequences[task.sequence];
   auto& pool = part.target->pool();
-  kv_pages kv{pool.base(), shape_.kv.page_elements(), part.target->pages(layer, task.kv_head), dim};
+  kv_pages kv{reinterpret_cast<const std::byte*>(pool.base()), shape_.kv.page_bytes(),
+    part.target->pages(layer, task.kv_head), dim};
   const std::size_t kept = part.target->kept(layer, task.kv_head);
 
   std::size_t visible = 0;
@@ -385,13 +393,13 @@ void cpu_ops::attend_task(
     const auto& then = step_.sequences[next->sequence];
     const std::size_t first = first_seen(then, layer, next->kv_head, step_.positions[next->first_row] + 1);
     const auto pages = then.target->pages(layer, next->kv_head);
-    kv.next_base = then.target->pool().base();
+    kv.next_base = reinterpret_cast<const std::byte*>(then.target->pool().base());
     kv.next = pages.subspan(std::min(
       pages.size(), std::max(first, next->first_segment * segment_tokens) / segment_tokens * segment_pages));
   }
 
   for (std::uint32_t segment = task.first_segment; segment < task.last_segment; ++segment) {
-    kernels_.attend(kv, queries, segment, score, own.scores.data(), own.results.data());
+    pages_.attend(kv, queries, segment, score, own.scores.data(), own.results.data());
     for (std::uint32_t q = 0; q < queries.size(); ++q) {
       const auto row = static_cast<std::uint32_t>(task.first_row + q / group);
       const auto head = static_cast<std::uint32_t>(task.kv_head * group + q % group);
@@ -404,9 +412,9 @@ void cpu_ops::attend_task(
   }
   // Segments before the first row's window have nothing to see.
   const std::size_t start = own.queries.front().first / segment_tokens;
-  kernels_.attend(kv, queries, start, score, own.scores.data(), own.results.data());
+  pages_.attend(kv, queries, start, score, own.scores.data(), own.results.data());
   for (std::size_t segment = start + 1; segment < segments; ++segment) {
-    kernels_.attend(kv, queries, segment, score, own.scores.data(), own.later.data());
+    pages_.attend(kv, queries, segment, score, own.scores.data(), own.later.data());
     for (std::size_t q = 0; q < queries.size(); ++q) {
       kernels_.merge(own.later.data() + q * size, dim, own.results.data() + q * size);
     }

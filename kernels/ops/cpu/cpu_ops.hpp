@@ -18,13 +18,16 @@ namespace godwit::ops::cpu {
 /// work of each op over the team; the kernels of one target do it.
 class cpu_ops final : public op_set {
  public:
-  /// @returns `unsupported` if heads are not multiples of 16 elements
+  /// What keys and values are kept in if nobody says.
+  static constexpr kv_type own_kv = kv_type::f16;
+
+  /// @returns `unsupported` if heads are not multiples of 16 elements, or for pages of f32
   static result<std::unique_ptr<op_set>> make(
     const kernel_table& kernels, const op_shape& shape, team& threads);
 
   std::string_view name() const override { return name_; }
   std::uint64_t steps() const override { return steps_; }
-  kv_type kv_elements() const override { return kv_type::f16; }
+  kv_type kv_elements() const override { return shape_.kv.type; }
   std::size_t resident_bytes() const override;
 
   void keep_packed(packed_file* kept) override { kept_ = kept; }
@@ -116,6 +119,7 @@ class cpu_ops final : public op_set {
   void merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, std::uint32_t count);
 
   const kernel_table& kernels_;
+  kv_kernels pages_; ///< of the type that was decided on
   std::string name_;
   op_shape shape_;
   team& threads_;

@@ -27,6 +27,11 @@
 ///   attention  kept positions in segments of 128; in a segment m = max, p = exp(s - m), l = sum of p in 16
 ///   lanes,
 ///              o = fma(p, v, o), positions ascending; segments are merged in ascending order
+///   pages      fp16 and bf16: to the nearest, ties to even, beyond the greatest to that; int8: for a
+///   position's
+///              key or value s = half(max|x| / 127), at most the greatest half, q = round_to_even(x * (1 /
+///              s)), at most 127 in magnitude; scores are ((even + odd) of q * s) * scale, and o = fma(p * s,
+///              q, o)
 ///   exp        a polynomial, see simd/lanes-inl.hpp
 namespace godwit::ops::cpu {
 
@@ -76,12 +81,12 @@ struct product_output {
 
 /// The KV pages of one layer and head of a sequence.
 struct kv_pages {
-  const kv_element* base = nullptr;
-  std::size_t stride = 0; ///< elements of a page
+  const std::byte* base = nullptr;
+  std::size_t stride = 0; ///< bytes of a page
   std::span<const page_id> pages;
-  std::size_t head_dim = 0;              ///< a multiple of 16
-  std::size_t asked = 0;                 ///< pages before this one may be asked for ahead of their use
-  const kv_element* next_base = nullptr; ///< the same of what the thread will probably read then
+  std::size_t head_dim = 0;             ///< a multiple of 16
+  std::size_t asked = 0;                ///< pages before this one may be asked for ahead of their use
+  const std::byte* next_base = nullptr; ///< the same of what the thread will probably read then
   std::span<const page_id> next = {};
 };
 
@@ -110,6 +115,18 @@ constexpr std::size_t attention_scratch(std::size_t queries, std::size_t head_di
   return queries * segment_tokens + page_tokens * head_dim;
 }
 
+/// What writes and reads pages of one type.
+struct kv_kernels {
+  /// Writes keys and values of one position into a page.
+  void (*store)(
+    const float* k, const float* v, std::size_t head_dim, std::byte* page, std::size_t slot) = nullptr;
+  /// One segment of some queries.
+  /// @param scratch  `[attention_scratch]`
+  /// @param partials `[queries, partial_size]`
+  void (*attend)(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,
+    attention_score score, float* scratch, float* partials) = nullptr;
+};
+
 /// The ops of one target. All of them are safe to call from several threads on different outputs.
 struct kernel_table {
   std::string_view name; ///< "avx2"
@@ -127,23 +144,23 @@ struct kernel_table {
   void (*rotate)(float* x, const float* turns, std::size_t count) = nullptr;
   /// Turns element i with element `count / 2 + i`.
   void (*rotate_halves)(float* x, const float* turns, std::size_t count) = nullptr;
-  /// Writes keys and values of one position into a page; magnitudes beyond half precision become the greatest
-  /// half.
-  void (*store)(
-    const float* k, const float* v, std::size_t head_dim, kv_element* page, std::size_t slot) = nullptr;
+  kv_kernels halves = {};  ///< for pages of f16
+  kv_kernels bfloats = {}; ///< of bf16
+  kv_kernels bytes = {};   ///< of int8
   /// Rows `[first_row, last_row)` of the outputs in tiles `[first_tile, last_tile)`.
   /// @param scratch `[product_scratch_bytes]` at a 64-byte boundary; of one thread
   void (*product)(const packed_part& weights, const product_input& in, std::size_t first_row,
     std::size_t last_row, std::size_t first_tile, std::size_t last_tile, const product_output& out,
     std::byte* scratch) = nullptr;
-  /// @param scratch  `[attention_scratch]`
-  /// @param partials `[queries, partial_size]`
-  void (*attend)(const kv_pages& kv, std::span<const attention_query> queries, std::size_t segment,
-    attention_score score, float* scratch, float* partials) = nullptr;
   /// Adds a later segment to an earlier result.
   void (*merge)(const float* later, std::size_t head_dim, float* result) = nullptr;
   /// y = output / sum
   void (*normalise)(const float* partial, std::size_t head_dim, float* y) = nullptr;
+
+  /// Those for pages of this type, which is not f32.
+  const kv_kernels& pages(kv_type type) const {
+    return type == kv_type::bf16 ? bfloats : type == kv_type::int8 ? bytes : halves;
+  }
 };
 
 /// The targets that were compiled in, best first. Whether this machine has them is another question.

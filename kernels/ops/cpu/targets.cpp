@@ -9,6 +9,8 @@
   namespace godwit::ops::cpu::NAME {                                                                         \
   void fill_rows(kernel_table& table);                                                                       \
   void fill_attention(kernel_table& table);                                                                  \
+  void fill_attention_bfloats(kernel_table& table);                                                          \
+  void fill_attention_bytes(kernel_table& table);                                                            \
   void fill_product(kernel_table& table);                                                                    \
   void fill_tanh(kernel_table& table);                                                                       \
   }
@@ -17,6 +19,8 @@
     kernel_table made{__VA_ARGS__};                                                                          \
     NAME::fill_rows(made);                                                                                   \
     NAME::fill_attention(made);                                                                              \
+    NAME::fill_attention_bfloats(made);                                                                      \
+    NAME::fill_attention_bytes(made);                                                                        \
     NAME::fill_product(made);                                                                                \
     NAME::fill_tanh(made);                                                                                   \
     return made;                                                                                             \

@@ -1,5 +1,6 @@
 #include "kernels/ops/reference/reference_ops.hpp"
 
+#include "kernels/ops/reference/page_codec.hpp"
 #include "kernels/ops/rope.hpp"
 #include "kernels/quant/dequantize.hpp"
 #include "messages/check.hpp"
@@ -96,7 +97,11 @@ reference_ops::reference_ops(const op_shape& shape, team& threads)
   : loops_{loops_here()}, shape_{shape}, x_(std::size_t{shape.max_rows} * shape.embedding),
     in_((shape.max_rows + group - 1) / group * group * std::size_t{shape.input}),
     out_(std::size_t{shape.max_rows} * std::max(shape.output, 2 * shape.gated)),
-    sequence_of_row_(shape.max_rows), scratch_(threads.size()) {
+    sequence_of_row_(shape.max_rows), scratch_(threads.size()), pages_(threads.size()) {
+  shape_.kv.type = shape.wanted_kv.value_or(own_kv);
+  for (auto& page : pages_) {
+    page.resize(shape.kv.page_elements() / 2);
+  }
   for (auto& own : scratch_) {
     own.resize(std::max({shape.context + page_tokens + shape.kv.head_dim, shape.input, shape.embedding}));
   }
@@ -249,19 +254,16 @@ void reference_ops::rotate_and_store(worker& self, std::uint32_t layer, const he
       const double* const v = k + shape_.kv.kv_heads * dim;
       const std::size_t slot = part.target->kept(layer, head) + (row - part.first_row);
       const page_id page = part.target->pages(layer, head)[slot / page_tokens];
-      auto* const keys = reinterpret_cast<float*>(part.target->pool().data(page));
-      float* const values = keys + page_tokens * dim + slot % page_tokens * dim;
-      for (std::size_t d = 0; d < dim; ++d) {
-        keys[d * page_tokens + slot % page_tokens] = static_cast<float>(k[d]);
-        values[d] = static_cast<float>(v[d]);
-      }
+      auto* const to = reinterpret_cast<std::byte*>(part.target->pool().data(page));
+      store_position(shape_.kv, k, v, to, slot % page_tokens);
     }
   }
   self.sync();
 }
 
 void reference_ops::attend_head(
-  std::uint32_t layer, std::size_t row, std::size_t head, std::vector<double>& scores) {
+  std::uint32_t layer, std::size_t row, std::size_t head, std::uint32_t thread) {
+  auto& scores = scratch_[thread];
   const std::size_t dim = shape_.kv.head_dim;
   const std::size_t kv_heads = shape_.kv.kv_heads;
   const auto kv_head = static_cast<std::uint32_t>(head / (shape_.heads / kv_heads));
@@ -269,8 +271,9 @@ void reference_ops::attend_head(
   const auto pages = part.target->pages(layer, kv_head);
   const std::size_t visible = part.target->kept(layer, kv_head) + (row - part.first_row) + 1;
   const auto page = [&](std::size_t index) {
-    return reinterpret_cast<const float*>(part.target->pool().data(pages[index]));
+    return reinterpret_cast<const std::byte*>(part.target->pool().data(pages[index]));
   };
+  float* const room = pages_[thread].data();
   const double* const q = &out_[row * (shape_.heads + 2 * kv_heads) * dim + head * dim];
 
   const std::uint32_t window = shape_.layers[layer].window;
@@ -281,7 +284,7 @@ void reference_ops::attend_head(
   const std::size_t first_page = first / page_tokens * page_tokens;
   for (std::size_t start = first_page; start < visible; start += page_tokens) {
     double sums[page_tokens];
-    loops_.score(q, page(start / page_tokens), dim, sums);
+    loops_.score(q, load_keys(shape_.kv, page(start / page_tokens), room), dim, sums);
     for (std::size_t j = 0; j < page_tokens; ++j) {
       scores[start + j] = capped(sums[j] * shape_.attention_scale, shape_.score_cap);
     }
@@ -298,7 +301,7 @@ void reference_ops::attend_head(
   double* const sums = scores.data() + (visible + page_tokens - 1) / page_tokens * page_tokens;
   std::fill_n(sums, dim, 0.0);
   for (std::size_t start = first_page; start < visible; start += page_tokens) {
-    const float* const values = page(start / page_tokens) + page_tokens * dim;
+    const float* const values = load_values(shape_.kv, page(start / page_tokens), room);
     const std::size_t from = std::max(start, first);
     const std::size_t to = std::min<std::size_t>(start + page_tokens, visible);
     loops_.add(&scores[from], values + (from - start) * dim, to - from, dim, sums);
@@ -310,7 +313,7 @@ void reference_ops::attend_head(
 
 void reference_ops::attend(worker& self, std::uint32_t layer) {
   for (std::size_t item = self.take(); item < rows() * shape_.heads; item = self.take()) {
-    attend_head(layer, item / shape_.heads, item % shape_.heads, scratch_[self.index()]);
+    attend_head(layer, item / shape_.heads, item % shape_.heads, self.index());
   }
   self.sync();
 }

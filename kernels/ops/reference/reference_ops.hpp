@@ -11,15 +11,18 @@ namespace godwit::ops::reference {
 inline constexpr std::uint32_t contract_version = 1;
 
 /// The definition of every op: scalar code, activations and sums in double, weights dequantised exactly, keys
-/// and values in float pages. Sums run over ascending inputs or positions. Slow; what the others are measured
-/// against.
+/// and values in pages of singles unless others are asked for. Sums run over ascending inputs or positions.
+/// Slow; what the others are measured against.
 class reference_ops final : public op_set {
  public:
+  /// What keys and values are kept in if nobody says.
+  static constexpr kv_type own_kv = kv_type::f32;
+
   reference_ops(const op_shape& shape, team& threads);
 
   std::string_view name() const override { return "reference"; }
   std::uint64_t steps() const override { return steps_; }
-  kv_type kv_elements() const override { return kv_type::f32; }
+  kv_type kv_elements() const override { return shape_.kv.type; }
   std::size_t resident_bytes() const override;
 
   result<std::unique_ptr<matrix>> load_matrix(
@@ -54,7 +57,7 @@ class reference_ops final : public op_set {
   void rotate(double* x, position_t position, const rope& by) const;
   /// Biases and norms of the `[heads + 2 * kv_heads, head_dim]` of a row.
   void prepare_heads(double* heads, const head_weights& weights) const;
-  void attend_head(std::uint32_t layer, std::size_t row, std::size_t head, std::vector<double>& scores);
+  void attend_head(std::uint32_t layer, std::size_t row, std::size_t head, std::uint32_t thread);
 
   loops loops_;
   op_shape shape_;
@@ -65,6 +68,7 @@ class reference_ops final : public op_set {
   std::vector<double> out_;
   std::vector<std::uint32_t> sequence_of_row_;
   std::vector<std::vector<double>> scratch_; ///< [threads]: weights of a row, or scores and sums of a head
+  std::vector<std::vector<float>> pages_;    ///< [threads]: a page's keys or values
 };
 
 } // namespace godwit::ops::reference

@@ -190,16 +190,88 @@ HWY_INLINE void to_halves(const float* from, std::uint16_t* to) {
 #endif
 }
 
-void store(const float* k, const float* v, std::size_t head_dim, kv_element* page, std::size_t slot) {
-  kv_element* const values = page + page_tokens * head_dim + slot * head_dim;
+/// Rounds to the upper half of a single, ties to even; magnitudes beyond it become the greatest one.
+HWY_INLINE void to_bfloats(const float* from, std::uint16_t* to) {
+  const hn::Rebind<std::uint32_t, float_tag> words;
+  const vfloat limit = constant(0x1.FEp127F);
+  const vfloat x = hn::Max(hn::Min(hn::LoadU(float_tag(), from), limit), hn::Neg(limit));
+  const auto bits = hn::BitCast(words, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(words, 0x7FFF)), odd));
+  HWY_ALIGN std::uint32_t values[lanes];
+  hn::Store(rounded, words, values);
+  for (std::size_t i = 0; i < lanes; ++i) {
+    to[i] = static_cast<std::uint16_t>(values[i]);
+  }
+}
+
+/// Integers up to 127 in magnitude by one scale. What is not finite makes the scale no number.
+/// @param count a multiple of 16
+/// @returns the scale
+HWY_INLINE kv_scale to_bytes(const float* from, std::size_t count, std::int8_t* to) {
+  constexpr std::int32_t infinity = 0x7F800000;
+  constexpr kv_scale no_number = 0x7E00;
+  vint best = hn::Zero(int_tag());
+  for (std::size_t i = 0; i < count; i += lanes) {
+    best = hn::Max(best, hn::BitCast(int_tag(), hn::Abs(hn::LoadU(float_tag(), from + i))));
+  }
+  const std::int32_t bits = hn::GetLane(hn::MaxOfLanes(int_tag(), best));
+  const float wanted = float_of(bits) / 127.0F;
+  const kv_scale scale = bits >= infinity ? no_number : float_to_half(wanted < 65504.0F ? wanted : 65504.0F);
+  if (bits >= infinity || scale == 0) {
+    __builtin_memset(to, 0, count);
+    return scale;
+  }
+  const hn::Rebind<std::int8_t, float_tag> bytes;
+  const vint most = hn::Set(int_tag(), 127);
+  // By the scale as it is stored, so that its rounding is no error of its own.
+  const vfloat inverse = constant(1.0F / half_to_float(scale));
+  const vfloat limit = constant(0x1p20F); // of what can be rounded; far beyond what is kept
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const vfloat scaled = hn::Mul(hn::LoadU(float_tag(), from + i), inverse);
+    const vint q = nearest(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)));
+    hn::StoreU(hn::DemoteTo(bytes, hn::Max(hn::Min(q, most), hn::Neg(most))), bytes, to + i);
+  }
+  return scale;
+}
+
+/// @param round from `lanes` floats to elements
+template <kv_type Type, class Round>
+HWY_INLINE void store_rounded(
+  Round&& round, const float* k, const float* v, std::size_t head_dim, std::byte* page, std::size_t slot) {
+  auto* const elements = reinterpret_cast<std::uint16_t*>(page);
+  auto* const values =
+    reinterpret_cast<std::uint16_t*>(page + kv_places<Type>::values(head_dim)) + slot * head_dim;
   for (std::size_t d = 0; d < head_dim; d += lanes) {
     std::uint16_t keys[lanes];
-    to_halves(k + d, keys);
+    round(k + d, keys);
     for (std::size_t i = 0; i < lanes; ++i) {
-      page[(d + i) * page_tokens + slot] = keys[i];
+      elements[(d + i) * page_tokens + slot] = keys[i];
     }
-    to_halves(v + d, values + d);
+    round(v + d, values + d);
   }
+}
+
+void store_halves(const float* k, const float* v, std::size_t head_dim, std::byte* page, std::size_t slot) {
+  store_rounded<kv_type::f16>(
+    [](const float* from, std::uint16_t* to) HWY_ATTR { to_halves(from, to); }, k, v, head_dim, page, slot);
+}
+
+void store_bfloats(const float* k, const float* v, std::size_t head_dim, std::byte* page, std::size_t slot) {
+  store_rounded<kv_type::bf16>(
+    [](const float* from, std::uint16_t* to) HWY_ATTR { to_bfloats(from, to); }, k, v, head_dim, page, slot);
+}
+
+void store_bytes(const float* k, const float* v, std::size_t head_dim, std::byte* page, std::size_t slot) {
+  using places = kv_places<kv_type::int8>;
+  auto* const elements = reinterpret_cast<std::int8_t*>(page);
+  auto* const values = reinterpret_cast<std::int8_t*>(page + places::values(head_dim)) + slot * head_dim;
+  // The row of values is scratch memory for the key until it is written itself.
+  reinterpret_cast<kv_scale*>(page + places::key_scales(head_dim))[slot] = to_bytes(k, head_dim, values);
+  for (std::size_t d = 0; d < head_dim; ++d) {
+    elements[d * page_tokens + slot] = values[d];
+  }
+  reinterpret_cast<kv_scale*>(page + places::value_scales(head_dim))[slot] = to_bytes(v, head_dim, values);
 }
 
 } // namespace
@@ -210,7 +282,9 @@ void fill_rows(kernel_table& table) {
   table.gate = &gate;
   table.rotate = &rotate;
   table.rotate_halves = &rotate_halves;
-  table.store = &store;
+  table.halves.store = &store_halves;
+  table.bfloats.store = &store_bfloats;
+  table.bytes.store = &store_bytes;
 }
 
 } // namespace godwit::ops::cpu::HWY_NAMESPACE

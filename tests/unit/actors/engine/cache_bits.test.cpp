@@ -56,8 +56,8 @@ constexpr std::uint32_t answer_length = 40;
 
 /// An engine over the small random Llama.
 struct recorded_engine {
-  explicit recorded_engine(const engine_options& options = {}) {
-    auto inner = model::load(file().file(), {.threads = 1});
+  explicit recorded_engine(const engine_options& options = {}, kv_type kv = kv_type::f16) {
+    auto inner = model::load(file().file(), {.threads = 1, .kv = kv});
     GODWIT_CHECK(inner.has_value());
     at = std::make_unique<test_engine>(options, std::make_unique<recorded_model>(std::move(*inner), to));
   }
@@ -85,12 +85,14 @@ struct recorded_engine {
 };
 
 /// What is computed without any cache.
-const std::map<position_t, std::vector<std::vector<float>>>& cold() {
-  static const auto rows = [] {
-    recorded_engine engine({.cache_share = 0});
+const std::map<position_t, std::vector<std::vector<float>>>& cold(kv_type kv = kv_type::f16) {
+  static std::map<kv_type, std::map<position_t, std::vector<std::vector<float>>>> known;
+  auto& rows = known[kv];
+  if (rows.empty()) {
+    recorded_engine engine({.cache_share = 0}, kv);
     engine.at->request(recorded_engine::the_one(1));
-    return engine.to->rows;
-  }();
+    rows = engine.to->rows;
+  }
   return rows;
 }
 
@@ -99,13 +101,14 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// Every recorded row is, bit for bit, the one of the cold run.
-void check_rows(const recording& to) {
-  REQUIRE(cold().size() == answer_length);
+void check_rows(const recording& to, kv_type kv = kv_type::f16) {
+  const auto& expected = cold(kv);
+  REQUIRE(expected.size() == answer_length);
   for (const auto& [position, list] : to.rows)
     for (const auto& row : list) {
       INFO("position " << position);
-      REQUIRE(cold().contains(position));
-      REQUIRE(same_bits(row, cold().at(position).front()));
+      REQUIRE(expected.contains(position));
+      REQUIRE(same_bits(row, expected.at(position).front()));
     }
 }
 
@@ -313,4 +316,39 @@ TEST_CASE("a disk that fails under everything costs time and no bit") {
   CHECK(engine.at->box[3].cached_disk == 16);
   CHECK(engine.to->rows.size() == answer_length);
   check_rows(*engine.to);
+}
+
+TEST_CASE(
+  "pages of every type come back from host and disk with the same bits, and from those of no other type") {
+  const auto kv = GENERATE(kv_type::bf16, kv_type::int8);
+  const auto disk = std::make_shared<memory_cold_store>();
+  const engine_options options{.kv_tokens = 320,
+    .cache_key = identity_key::derive({}),
+    .tiers = {.host_bytes = 1 << 20, .cold = disk, .mode = onboarding::always}};
+  {
+    // The answers may differ: only the prompt is the same text.
+    recorded_engine halves(
+      {.cache_key = options.cache_key, .tiers = {.cold = disk, .mode = onboarding::always}});
+    halves.at->request(recorded_engine::the_one(1));
+    halves.at->suspend(recorded_engine::the_one(1).tokens);
+  }
+  recorded_engine engine(options, kv);
+  engine.at->request(recorded_engine::the_one(1));
+  CHECK(engine.at->box[1].cached_tokens == 0);
+  engine.at->request(recorded_engine::the_one(2));
+  CHECK(engine.at->box[2].cached_tokens == 64);
+  engine.at->evict_all();
+  engine.at->request(recorded_engine::the_one(3));
+  CHECK(engine.at->box[3].cached_host == 64);
+  const auto left = engine.at->suspend(recorded_engine::the_one(3).tokens);
+  CHECK(left.read().getDevice() == 0);
+  CHECK(left.read().getDisk() == 64);
+  engine.at->request(recorded_engine::the_one(4));
+  CHECK(engine.at->box[4].cached_disk == 64);
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to, kv);
+  bool other = false;
+  for (const auto& [position, list] : cold(kv))
+    other = other || (cold().contains(position) && !same_bits(list.front(), cold().at(position).front()));
+  CHECK(other);
 }

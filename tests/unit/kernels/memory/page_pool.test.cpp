@@ -53,6 +53,20 @@ TEST_CASE("pages are disjoint, aligned to 64 bytes and found from the base") {
   CHECK(pool->page(1, 0, 1) == 7);
 }
 
+TEST_CASE("a page of bytes takes half of one of halves, and a line for its scales") {
+  const auto bytes = [](kv_type type, std::uint32_t dim) { return kv_shape{1, 1, dim, type}.page_bytes(); };
+  CHECK(bytes(kv_type::f32, 64) == 8192);
+  CHECK(bytes(kv_type::f16, 64) == 4096);
+  CHECK(bytes(kv_type::bf16, 64) == 4096);
+  CHECK(bytes(kv_type::int8, 64) == 2048 + 64);
+  CHECK(bytes(kv_type::int8, 128) == 4096 + 64);
+  // Whole lines.
+  CHECK(bytes(kv_type::int8, 5) == 256);
+  for (const auto* name : {"fp16", "fp32", "bf16", "int8"})
+    CHECK(to_string(kv_type_named(name).value()) == name);
+  CHECK_FALSE(kv_type_named("auto"));
+}
+
 TEST_CASE("a block is free when its last reference goes") {
   const auto pool = pool_of(2);
   const auto block = pool->allocate_block().value();

@@ -279,3 +279,49 @@ TEST_CASE("random histories of ragged sequences keep contents and pages, and lea
     REQUIRE(pool->used_pages() == 0);
   }
 }
+
+TEST_CASE("what is kept moves with its bits and its scales, in pages of every type") {
+  const auto type = GENERATE(kv_type::f16, kv_type::f32, kv_type::bf16, kv_type::int8);
+  const std::size_t bytes = type == kv_type::int8 ? 1 : type == kv_type::f32 ? 4 : 2;
+  constexpr std::uint32_t dim = 4;
+  const kv_shape typed{.layers = 1, .kv_heads = 1, .head_dim = dim, .type = type};
+  const auto pool = page_pool::create(typed, 16).value();
+  // Every byte of a position's key and value, and of its two scales, by its number.
+  const auto each_byte = [&](sequence& of, std::size_t slot, position_t position, auto&& use) {
+    auto* const page = reinterpret_cast<std::uint8_t*>(pool->data(of.pages(0, 0)[slot / page_tokens]));
+    const auto at = slot % page_tokens;
+    std::uint8_t number = 0;
+    const auto visit = [&](std::size_t start, std::size_t size) {
+      for (std::size_t i = 0; i < size; ++i)
+        use(page[start + i], static_cast<std::uint8_t>(position * 29U + ++number));
+    };
+    for (std::size_t d = 0; d < dim; ++d)
+      visit((d * page_tokens + at) * bytes, bytes);
+    visit((page_tokens + at) * dim * bytes, dim * bytes);
+    if (type == kv_type::int8) {
+      visit(2 * page_tokens * dim + 2 * at, 2);
+      visit(2 * page_tokens * dim + 2 * (page_tokens + at), 2);
+    }
+  };
+  sequence one(*pool);
+  REQUIRE(one.reserve(60));
+  for (position_t p = 0; p < 60; ++p)
+    each_byte(one, p, p, [](std::uint8_t& byte, std::uint8_t value) { byte = value; });
+  one.advance(60);
+  auto other = one.fork();
+  const auto verify = [&](sequence& of, std::span<const position_t> kept) {
+    for (std::size_t slot = 0; slot < kept.size(); ++slot)
+      each_byte(of, slot, kept[slot], [](std::uint8_t& byte, std::uint8_t value) { REQUIRE(byte == value); });
+  };
+  std::vector<position_t> all(60);
+  std::iota(all.begin(), all.end(), 0U);
+  const std::vector<position_t> wanted{0, 1, 14, 15, 16, 31, 33, 34, 35, 36, 40, 41, 42, 50, 51, 52, 58, 59};
+  REQUIRE(one.keep(0, 0, wanted));
+  verify(one, wanted);
+  verify(other, all);
+  // A shared tail is copied as it is.
+  other.truncate(55);
+  auto third = other.fork();
+  REQUIRE(third.reserve(1));
+  verify(third, std::span(all).first(55));
+}

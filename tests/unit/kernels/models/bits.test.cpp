@@ -27,8 +27,9 @@ std::vector<std::string> implementations_here() {
 }
 
 /// The logits of a prompt, run at once on one thread.
-std::vector<float> alone(const memory_model& made, const std::string& ops, std::span<const token_id> tokens) {
-  const auto runs = load(made.file(), ops);
+std::vector<float> alone(const memory_model& made, const std::string& ops, std::span<const token_id> tokens,
+  std::optional<kv_type> kv = std::nullopt) {
+  const auto runs = load(made.file(), ops, 1, 512, kv);
   const auto pool = page_pool::create(runs->shape().kv, 64).value();
   sequence target{*pool};
   return append(*runs, target, tokens);
@@ -169,6 +170,43 @@ TEST_CASE("forks and cut-back sequences go on as if they had been computed alone
     branch.truncate(140);
     CHECK(same_bits(
       append(*runs, branch, std::span{tokens}.subspan(140)), std::span{expected}.subspan(140 * 99)));
+  }
+}
+
+TEST_CASE("pages of fewer bits change no bit with chunks, threads, targets, forks and cuts") {
+  const memory_model made{tiny_llama{}};
+  const auto tokens = random_tokens(200, 11, 99);
+  for (const auto kv : {kv_type::bf16, kv_type::int8}) {
+    for (const std::string family : {"cpu:", "reference"}) {
+      std::vector<float> expected;
+      for (const auto& ops : implementations_here()) {
+        if (!ops.starts_with(family)) {
+          continue;
+        }
+        if (expected.empty()) {
+          expected = alone(made, ops, tokens, kv);
+          CHECK_FALSE(same_bits(expected, alone(made, ops, tokens)));
+        }
+        for (const std::uint32_t threads : {1U, 2U}) {
+          const auto runs = load(made.file(), ops, threads, 512, kv);
+          CHECK(runs->shape().kv.type == kv);
+          for (const std::size_t step : {7U, 16U, 64U, 512U}) {
+            if ((ops == "cpu:scalar" || ops == "cpu:sse4") && step != 16 && step != 512) {
+              continue;
+            }
+            INFO(to_string(kv) << ", " << ops << ", " << threads << " threads, chunks of " << step);
+            const auto pool = page_pool::create(runs->shape().kv, 64).value();
+            sequence target{*pool};
+            CHECK(same_bits(append(*runs, target, tokens, step), expected));
+            // Cut into the middle of a page and gone on; a fork writes into a copy of the shared one.
+            auto branch = target.fork();
+            branch.truncate(150);
+            CHECK(same_bits(append(*runs, branch, std::span{tokens}.subspan(150), step),
+              std::span{expected}.subspan(150 * 99)));
+          }
+        }
+      }
+    }
   }
 }
 

@@ -20,8 +20,8 @@ const nlohmann::json& golden() {
   return values;
 }
 
-std::unique_ptr<model> shipped(const std::string& ops) {
-  return load(gguf::file::open(test_model_path()).value(), ops, 2);
+std::unique_ptr<model> shipped(const std::string& ops, std::optional<kv_type> kv = std::nullopt) {
+  return load(gguf::file::open(test_model_path()).value(), ops, 2, 512, kv);
 }
 
 /// All greedy continuations under teacher forcing, several sequences in a step.
@@ -48,8 +48,9 @@ comparison greedy(const std::string& ops) {
 
 /// Calls `use(position, logits)` for every position of a text.
 template <class Use>
-void run_text(const std::string& ops, const std::vector<token_id>& tokens, Use&& use) {
-  const auto runs = shipped(ops);
+void run_text(const std::string& ops, const std::vector<token_id>& tokens, Use&& use,
+  std::optional<kv_type> kv = std::nullopt) {
+  const auto runs = shipped(ops, kv);
   const std::size_t width = runs->shape().vocabulary;
   const auto pool = page_pool::create(runs->shape().kv, 256).value();
   sequence target{*pool};
@@ -63,11 +64,15 @@ void run_text(const std::string& ops, const std::vector<token_id>& tokens, Use&&
   }
 }
 
-double mean_loss(const std::string& ops, const std::vector<token_id>& tokens) {
+double mean_loss(
+  const std::string& ops, const std::vector<token_id>& tokens, std::optional<kv_type> kv = std::nullopt) {
   double sum = 0;
-  run_text(ops, tokens, [&](std::size_t position, std::span<const float> logits) {
-    sum += position + 1 < tokens.size() ? loss(logits, tokens[position + 1]) : 0;
-  });
+  run_text(
+    ops, tokens,
+    [&](std::size_t position, std::span<const float> logits) {
+      sum += position + 1 < tokens.size() ? loss(logits, tokens[position + 1]) : 0;
+    },
+    kv);
   return sum / static_cast<double>(tokens.size() - 1);
 }
 
@@ -111,6 +116,23 @@ TEST_CASE("cpu: the long text keeps its mean loss and every clear choice") {
             << '\n';
   CHECK(std::abs(mean - golden()["long"]["mean_nll"].get<double>()) < 0.02);
   CHECK(made.other == 0);
+}
+
+TEST_CASE("pages of fewer bits keep the mean loss of the texts") {
+  const auto short_text = golden()["nll"][0]["ids"].get<std::vector<token_id>>();
+  const double exact = golden()["nll"][0]["mean_nll"].get<double>();
+  const auto long_text = golden()["long"]["ids"].get<std::vector<token_id>>();
+  const double halves = mean_loss("cpu", long_text);
+  for (const auto kv : {kv_type::bf16, kv_type::int8}) {
+    // By the reference, where nothing but keys and values is rounded; and what it adds to all else.
+    const double alone = mean_loss("reference", short_text, kv) - exact;
+    const double added = mean_loss("cpu", long_text, kv) - halves;
+    std::cout << to_string(kv) << ": mean loss of the short text by the reference " << std::showpos << alone
+              << ", of the long one beside fp16 " << added << std::noshowpos << '\n';
+    CHECK(std::abs(alone) < 0.01);
+    CHECK(std::abs(added) < 0.01);
+    CHECK(alone != 0);
+  }
 }
 
 TEST_CASE("reference: every listed logit of the greedy continuations is within a thousandth") {

@@ -60,13 +60,16 @@ TEST_CASE("the forced implementation is the one that runs") {
 TEST_CASE("what is read without weights is what the loaded model says of itself") {
   const memory_model made{tiny_llama{}};
   for (const auto* ops : {"cpu", "reference"}) {
-    const auto facts =
-      read_model_facts(*made.file(), {.implementation = ops::choose(ops).value(), .threads = 2});
-    REQUIRE(facts);
-    const auto runs = load(made.file(), ops);
-    CHECK(facts->fingerprint == runs->fingerprint());
-    CHECK(facts->context == runs->shape().context);
-    CHECK(facts->vocabulary == runs->shape().vocabulary);
+    for (const auto kv :
+      {std::optional<kv_type>(), std::optional(kv_type::f16), std::optional(kv_type::int8)}) {
+      const auto facts =
+        read_model_facts(*made.file(), {.implementation = ops::choose(ops).value(), .threads = 2, .kv = kv});
+      REQUIRE(facts);
+      const auto runs = load(made.file(), ops, 1, 512, kv);
+      CHECK(facts->fingerprint == runs->fingerprint());
+      CHECK(facts->context == runs->shape().context);
+      CHECK(facts->vocabulary == runs->shape().vocabulary);
+    }
   }
   CHECK(read_model_facts(*made.file(), {.threads = 5000}).error().param == "threads");
 }
@@ -90,6 +93,27 @@ TEST_CASE("a fingerprint names weights, numbers and the contract, and nothing el
   all.insert(fingerprint(tiny_llama{.context = 256}.write(), "cpu", 1));
   all.insert(fingerprint(tiny_llama{}.write().add("llama.rope.dimension_count", 8U), "cpu", 1));
   CHECK(all.size() == 5);
+}
+
+TEST_CASE("the type of pages is part of the fingerprint, and the one that is taken anyway changes nothing") {
+  const memory_model made{tiny_llama{}};
+  const auto of = [&](const std::string& ops, std::optional<kv_type> kv) {
+    const auto runs = load(made.file(), ops, 1, 512, kv);
+    CHECK((!kv || runs->shape().kv.type == *kv));
+    return runs->fingerprint();
+  };
+  CHECK(of("cpu", kv_type::f16) == of("cpu", std::nullopt));
+  CHECK(of("reference", kv_type::f32) == of("reference", std::nullopt));
+  std::set<std::string> all;
+  for (const auto kv : {kv_type::f16, kv_type::bf16, kv_type::int8})
+    all.insert({of("cpu", kv), of("reference", kv)});
+  all.insert(of("reference", kv_type::f32));
+  CHECK(all.size() == 7);
+  for (const auto& fingerprint : all)
+    CHECK(fingerprint.size() == 32);
+  const auto refused = model::load(made.file(), {.ops = ops_choice::cpu, .threads = 1, .kv = kv_type::f32});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::unsupported);
 }
 
 TEST_CASE("a missing or misshapen tensor is named") {

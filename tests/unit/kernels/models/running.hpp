@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,8 +18,10 @@
 namespace godwit {
 
 inline std::unique_ptr<model> load(const std::shared_ptr<const gguf::file>& file,
-  const std::string& implementation, std::uint32_t threads = 1, std::uint32_t max_rows = 512) {
-  auto made = model::load(file, {.implementation = implementation, .threads = threads, .max_rows = max_rows});
+  const std::string& implementation, std::uint32_t threads = 1, std::uint32_t max_rows = 512,
+  std::optional<kv_type> kv = std::nullopt) {
+  auto made =
+    model::load(file, {.implementation = implementation, .threads = threads, .max_rows = max_rows, .kv = kv});
   if (!made) {
     FAIL(made.error().message);
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace godwit;
@@ -14,36 +15,76 @@ using namespace godwit::ops::cpu;
 
 namespace {
 
-/// Pages of one head in a shuffled order; what no position was written to is NaN.
+/// Pages of one head in a shuffled order; what no position was written to is NaN, where the type has such.
 struct made_pages {
   std::size_t dim;
+  kv_shape shape;
   std::vector<kv_element> memory;
   std::vector<page_id> pages;
   std::vector<float> keys;
   std::vector<float> values;
 
-  made_pages(std::size_t head_dim, std::size_t positions) : dim{head_dim} {
+  made_pages(std::size_t head_dim, std::size_t positions, kv_type type = kv_type::f16)
+    : dim{head_dim}, shape{1, 1, static_cast<std::uint32_t>(head_dim), type} {
     const std::size_t count = (positions + page_tokens - 1) / page_tokens;
-    const std::size_t stride = 2 * page_tokens * dim;
-    memory.assign((count + 1) * stride, 0x7E00);
+    // No number: of halves and of upper halves of singles, and as a scale.
+    memory.assign(
+      (count + 1) * shape.page_bytes() / sizeof(kv_element), type == kv_type::bf16 ? 0x7FC0 : 0x7E00);
     keys = random_floats(positions * dim, 1, 2);
     values = random_floats(positions * dim, 2, 2);
     for (std::size_t i = 0; i < count; ++i) {
       pages.push_back(static_cast<page_id>(count - i));
     }
+    std::mt19937 dice{3};
     for (std::size_t p = 0; p < positions; ++p) {
-      kv_element* const page = memory.data() + pages[p / page_tokens] * stride;
+      // Scales of their own for each position, far enough apart for a wrong one to be seen.
+      const kv_scale scales[] = {float_to_half(0.001F * static_cast<float>(dice() % 30 + 1)),
+        float_to_half(0.001F * static_cast<float>(dice() % 30 + 1))};
       for (std::size_t d = 0; d < dim; ++d) {
-        const auto store = [](float& number, kv_element& to) {
-          to = float_to_half(number);
-          number = half_to_float(to);
-        };
-        store(keys[p * dim + d], page[d * page_tokens + p % page_tokens]);
-        store(values[p * dim + d], page[(page_tokens + p % page_tokens) * dim + d]);
+        keys[p * dim + d] = put(p, d * page_tokens + p % page_tokens, keys[p * dim + d], scales[0]);
+        values[p * dim + d] =
+          put(p, (page_tokens + p % page_tokens) * dim + d, values[p * dim + d], scales[1]);
+      }
+      if (type == kv_type::int8) {
+        auto* const after = page_of(p) + 2 * page_tokens * dim;
+        std::memcpy(after + 2 * (p % page_tokens), scales, 2);
+        std::memcpy(after + 2 * (page_tokens + p % page_tokens), scales + 1, 2);
       }
     }
   }
-  kv_pages view() const { return {memory.data(), 2 * page_tokens * dim, pages, dim}; }
+  std::byte* page_of(std::size_t position) {
+    return reinterpret_cast<std::byte*>(memory.data()) + pages[position / page_tokens] * shape.page_bytes();
+  }
+  /// Writes an element near to `number`. @returns what stands there then
+  float put(std::size_t position, std::size_t element, float number, kv_scale scale) {
+    std::byte* const page = page_of(position);
+    if (shape.type == kv_type::int8) {
+      const float step = half_to_float(scale);
+      const auto q = static_cast<std::int8_t>(std::clamp(std::lround(number / step), -127L, 127L));
+      std::memcpy(page + element, &q, 1);
+      return static_cast<float>(q) * step;
+    }
+    const bool bfloat = shape.type == kv_type::bf16;
+    const std::uint16_t half = bfloat ? float_to_bf16(number) : float_to_half(number);
+    std::memcpy(page + 2 * element, &half, 2);
+    return bfloat ? bf16_to_float(half) : half_to_float(half);
+  }
+  /// Makes a position no number.
+  void spoil(std::size_t p) {
+    std::byte* const page = page_of(p);
+    const std::uint16_t none = memory[0];
+    for (std::size_t d = 0; d < dim && shape.type != kv_type::int8; ++d) {
+      std::memcpy(page + 2 * (d * page_tokens + p % page_tokens), &none, 2);
+      std::memcpy(page + 2 * ((page_tokens + p % page_tokens) * dim + d), &none, 2);
+    }
+    if (shape.type == kv_type::int8) {
+      std::memcpy(page + 2 * page_tokens * dim + 2 * (p % page_tokens), &none, 2);
+      std::memcpy(page + 2 * page_tokens * dim + 2 * (page_tokens + p % page_tokens), &none, 2);
+    }
+  }
+  kv_pages view() const {
+    return {reinterpret_cast<const std::byte*>(memory.data()), shape.page_bytes(), pages, dim};
+  }
 
   /// Attention by its definition.
   std::vector<double> exact(const attention_query& query, double cap = 0) const {
@@ -88,7 +129,8 @@ std::vector<float> attend(const kernel_table& target, const made_pages& pages,
   const float scale = 1 / std::sqrt(static_cast<float>(pages.dim));
   for (std::size_t segment = 0; segment * segment_tokens < most; ++segment) {
     auto& to = segment == 0 ? result : later;
-    target.attend(pages.view(), queries, segment, {scale, cap}, scratch.data(), to.data());
+    target.pages(pages.shape.type)
+      .attend(pages.view(), queries, segment, {scale, cap}, scratch.data(), to.data());
     for (std::size_t q = 0; q < queries.size() && segment != 0; ++q) {
       target.merge(later.data() + q * size, pages.dim, result.data() + q * size);
     }
@@ -103,8 +145,9 @@ std::vector<float> attend(const kernel_table& target, const made_pages& pages,
 } // namespace
 
 TEST_CASE("attention agrees with its definition, on every target to the bit, alone and beside others") {
+  const auto type = GENERATE(kv_type::f16, kv_type::bf16, kv_type::int8);
   for (const std::size_t dim : {16U, 48U, 64U, 128U}) {
-    const made_pages pages{dim, 300};
+    const made_pages pages{dim, 300, type};
     const auto vectors = random_floats(11 * dim, 3, 2);
     std::vector<attention_query> queries;
     for (const std::size_t visible : {1U, 16U, 17U, 127U, 128U, 129U, 130U, 131U, 256U, 299U, 300U}) {
@@ -112,7 +155,7 @@ TEST_CASE("attention agrees with its definition, on every target to the bit, alo
     }
     std::vector<float> first;
     for (const auto& target : targets_here()) {
-      INFO(target.name << ", heads of " << dim);
+      INFO(target.name << ", heads of " << dim << ", " << to_string(type));
       const auto together = attend(target, pages, queries);
       if (first.empty()) {
         first = together;
@@ -123,9 +166,11 @@ TEST_CASE("attention agrees with its definition, on every target to the bit, alo
             worst = std::max(worst, std::abs(together[q * dim + d] - exact[d]));
           }
         }
-        // Scores of magnitude s carry an error of s epsilons into the exponent; values are below 2.
-        CHECK(
-          worst < 2 * 4 * std::sqrt(static_cast<double>(dim)) * 8 * std::numeric_limits<float>::epsilon());
+        // Scores of magnitude s carry an error of s epsilons into the exponent; values are below 2, or with
+        // scales up to 0.03 below 4.
+        const int largest = type == kv_type::int8 ? 4 : 2;
+        CHECK(worst < largest * 4 * std::sqrt(static_cast<double>(dim)) * 8
+                        * std::numeric_limits<float>::epsilon());
       }
       CHECK(together == first);
       for (std::size_t q = 0; q < queries.size(); ++q) {
@@ -157,7 +202,8 @@ TEST_CASE("scores far apart leave the greatest alone, and infinite ones spoil on
 
 TEST_CASE("a window hides what stands before it, and scores are capped, on every target to the bit") {
   constexpr std::size_t dim = 32;
-  made_pages pages{dim, 300};
+  const auto type = GENERATE(kv_type::f16, kv_type::bf16, kv_type::int8);
+  made_pages pages{dim, 300, type};
   const auto vectors = random_floats(10 * dim, 4, 3);
   std::vector<attention_query> queries;
   // Windows of one position, within a page, over a page's and a segment's end, and none; four queries a tile.
@@ -168,7 +214,7 @@ TEST_CASE("a window hides what stands before it, and scores are capped, on every
   for (const float cap : {0.0F, 2.0F}) {
     std::vector<float> first;
     for (const auto& target : targets_here()) {
-      INFO(target.name << ", cap " << cap);
+      INFO(target.name << ", cap " << cap << ", " << to_string(type));
       const auto together = attend(target, pages, queries, cap);
       first = first.empty() ? together : first;
       CHECK(together == first);
@@ -187,14 +233,11 @@ TEST_CASE("a window hides what stands before it, and scores are capped, on every
 
 TEST_CASE("what a window hides may be no number") {
   constexpr std::size_t dim = 16;
-  made_pages pages{dim, 40};
+  const auto type = GENERATE(kv_type::f16, kv_type::bf16, kv_type::int8);
+  made_pages pages{dim, 40, type};
   const auto clean = attend(targets_here().front(), pages, {{pages.keys.data(), 40, 20}});
   for (std::size_t p = 0; p < 20; ++p) {
-    kv_element* const page = pages.memory.data() + pages.pages[p / page_tokens] * 2 * page_tokens * dim;
-    for (std::size_t d = 0; d < dim; ++d) {
-      page[d * page_tokens + p % page_tokens] = 0x7E00;
-      page[(page_tokens + p % page_tokens) * dim + d] = 0x7E00;
-    }
+    pages.spoil(p);
   }
   for (const auto& target : targets_here()) {
     // Beside a query that sees it.

@@ -14,6 +14,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -87,7 +88,8 @@ class weights {
 /// Runs attention alone, layer by layer.
 class rig {
  public:
-  rig(const std::string& name, widths size, const weights& from, std::uint32_t threads)
+  rig(const std::string& name, widths size, const weights& from, std::uint32_t threads,
+    std::optional<kv_type> type = std::nullopt)
     : size_(size), from_(from), threads_(threads) {
     ops::op_shape shape;
     shape.max_rows = 200;
@@ -103,6 +105,7 @@ class rig {
     shape.attention_scale = scale;
     shape.score_cap = cap;
     shape.kv = {.layers = layers, .kv_heads = kv_heads, .head_dim = size.dim};
+    shape.wanted_kv = type;
     ops_ = ops::make_op_set(name, shape, threads_).value();
     kv = shape.kv;
     kv.type = ops_->kv_elements();
@@ -168,14 +171,26 @@ struct dense_pages {
       for (position_t p = 0; p < from.length(); ++p) {
         const auto page = from.pages(list / kv_heads, list % kv_heads)[p / page_tokens];
         const auto* start = from.pool().data(page);
-        const auto at = [&](std::size_t i) {
-          return from.pool().shape().type == kv_type::f32 ? double{reinterpret_cast<const float*>(start)[i]}
-                                                          : double{half_to_float(start[i])};
+        const auto slot = p % page_tokens;
+        // Behind the elements of a page of bytes: the scales of keys, then those of values.
+        const auto* const scales = start + page_tokens * dim + slot;
+        const auto at = [&](std::size_t i, kv_scale step) {
+          switch (from.pool().shape().type) {
+          case kv_type::f32:
+            return double{reinterpret_cast<const float*>(start)[i]};
+          case kv_type::bf16:
+            return double{bf16_to_float(start[i])};
+          case kv_type::int8:
+            return reinterpret_cast<const std::int8_t*>(start)[i] * double{half_to_float(step)};
+          case kv_type::f16:
+            break;
+          }
+          return double{half_to_float(start[i])};
         };
         for (std::size_t d = 0; d < dim; ++d)
-          keys[list].push_back(at(d * page_tokens + p % page_tokens));
+          keys[list].push_back(at(d * page_tokens + slot, scales[0]));
         for (std::size_t d = 0; d < dim; ++d)
-          values[list].push_back(at((page_tokens + p % page_tokens) * dim + d));
+          values[list].push_back(at((page_tokens + slot) * dim + d, scales[page_tokens]));
       }
   }
   std::size_t dim;
@@ -344,6 +359,68 @@ TEST_CASE("attention over what heads keep is masked attention over everything, f
       }
     }
   }
+}
+
+TEST_CASE("the same holds for pages of every type, and fewer bits move an answer a little") {
+  const auto tokens = any_tokens(308);
+  const auto size = GENERATE(widths{3, 64}, widths{7, 16});
+  const weights from(size);
+  const auto dense_outputs = [&](const std::string& name, kv_type type) {
+    rig runs(name, size, from, 1, type);
+    const auto pool = page_pool::create(runs.kv, 32).value();
+    sequence everything(*pool);
+    auto outputs = runs.run(everything, std::span(tokens).first(160));
+    return std::pair(std::move(outputs), dense_pages(everything));
+  };
+  const auto halves = dense_outputs("cpu:scalar", kv_type::f16).first;
+  for (const auto type : {kv_type::bf16, kv_type::int8}) {
+    std::vector<float> first;
+    for (const auto& line : ops::implementations("cpu")) {
+      if (!line.available)
+        continue;
+      INFO(line.name << ", " << to_string(type) << ", " << size.group << " queries a head of " << size.dim);
+      rig runs(line.name, size, from, 1, type);
+      CHECK(runs.kv.type == type);
+      const bool reference = line.name == "reference";
+      if (!reference && !first.empty()) {
+        CHECK(play(runs, size, from, tokens, nullptr, true).outputs == first);
+        continue;
+      }
+      const auto pool = page_pool::create(runs.kv, 32).value();
+      sequence everything(*pool);
+      const auto outputs = runs.run(everything, std::span(tokens).first(160));
+      runs.run(everything, std::span(tokens).subspan(160));
+      const dense_pages dense(everything);
+      const auto made = play(runs, size, from, tokens, &dense, true);
+      CHECK(made.worst < 1e-5);
+      CHECK(play(runs, size, from, tokens, nullptr, false).outputs == made.outputs);
+      if (reference)
+        continue;
+      first = made.outputs;
+      rig threaded(line.name, size, from, 3, type);
+      CHECK(play(threaded, size, from, tokens, nullptr, true).outputs == made.outputs);
+      // Values are below 3.4 in magnitude, queries and keys too: a step of either type is 1/127 of the
+      // greatest, or 1/128 of the number, half of which is lost at most; a score of dim products moves the
+      // weights too.
+      double worst = 0;
+      for (std::uint32_t layer = 0; layer < layers; ++layer)
+        for (std::size_t i = 0; i < outputs[layer].size(); ++i)
+          worst = std::max<double>(worst, std::abs(outputs[layer][i] - halves[layer][i]));
+      CHECK(worst > 1e-4);
+      CHECK(worst < 0.15);
+    }
+  }
+}
+
+TEST_CASE("the cpu ops keep no pages of singles, and say so") {
+  team threads(1);
+  ops::op_shape shape;
+  shape.kv = {.layers = 1, .kv_heads = 1, .head_dim = 16};
+  shape.wanted_kv = kv_type::f32;
+  const auto refused = ops::make_op_set(ops::choose("cpu").value(), shape, threads);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::unsupported);
+  CHECK(refused.error().message.find("int8") != std::string::npos);
 }
 
 TEST_CASE("a mask that hides one position too many or too few is seen by the comparison above") {

@@ -1,4 +1,5 @@
 #include "kernels/ops/cpu/kernels.hpp"
+#include "kernels/ops/reference/page_codec.hpp"
 #include "kernels/quant/half.hpp"
 #include "tests/unit/kernels/ops/targets.hpp"
 
@@ -6,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 using namespace godwit;
 using namespace godwit::ops::cpu;
@@ -196,7 +199,7 @@ TEST_CASE("stored positions are halves, keys by element and values by position")
   for (const auto& target : targets_here()) {
     INFO(target.name);
     std::vector<kv_element> page(2 * page_tokens * dim, 0x1234);
-    target.store(k.data(), v.data(), dim, page.data(), 5);
+    target.halves.store(k.data(), v.data(), dim, reinterpret_cast<std::byte*>(page.data()), 5);
     std::size_t touched = 0;
     for (std::size_t d = 0; d < dim; ++d) {
       const auto limited = [](float x) { return float_to_half(std::clamp(x, -65504.0F, 65504.0F)); };
@@ -207,5 +210,155 @@ TEST_CASE("stored positions are halves, keys by element and values by position")
       touched += element != 0x1234;
     }
     CHECK(touched <= 2 * dim);
+  }
+}
+
+TEST_CASE("stored positions can be upper halves of singles, rounded to the nearest, ties to even") {
+  constexpr std::size_t dim = 48;
+  auto k = random_floats(dim, 7, 10);
+  auto v = random_floats(dim, 8, 10);
+  k[0] = 3.4e38F; // would round to infinity
+  v[1] = -3.4e38F;
+  k[2] = 1e-40F;      // subnormal
+  k[3] = 1.00390625F; // halfway between 1 and the next one, whose last bit is odd
+  k[4] = 1.01171875F; // halfway between an odd one and the next
+  // Its neighbours by their distance, in double.
+  const auto nearest = [](float x) {
+    const float limited = std::clamp(x, -0x1.FEp127F, 0x1.FEp127F);
+    std::uint32_t bits;
+    std::memcpy(&bits, &limited, sizeof bits);
+    const std::uint32_t low = bits >> 16U;
+    const auto value = [](std::uint32_t half) {
+      const std::uint32_t word = half << 16U;
+      float number;
+      std::memcpy(&number, &word, sizeof number);
+      return static_cast<double>(number);
+    };
+    const double down = std::abs(value(low) - limited);
+    const double up = low % 0x8000 == 0x7F7F ? 1e300 : std::abs(value(low + 1) - limited);
+    return static_cast<kv_element>(down < up || (down == up && low % 2 == 0) ? low : low + 1);
+  };
+  CHECK(nearest(k[3]) == 0x3F80);
+  CHECK(nearest(k[4]) == 0x3F82);
+  for (const auto& target : targets_here()) {
+    INFO(target.name);
+    std::vector<kv_element> page(2 * page_tokens * dim, 0x1234);
+    target.bfloats.store(k.data(), v.data(), dim, reinterpret_cast<std::byte*>(page.data()), 5);
+    std::size_t touched = 0;
+    for (std::size_t d = 0; d < dim; ++d) {
+      CHECK(page[d * page_tokens + 5] == nearest(k[d]));
+      CHECK(page[(page_tokens + 5) * dim + d] == nearest(v[d]));
+    }
+    for (const auto element : page) {
+      touched += element != 0x1234;
+    }
+    CHECK(touched <= 2 * dim);
+  }
+}
+
+namespace {
+
+/// A page of integers and scales by its bytes.
+struct byte_page {
+  static constexpr std::size_t dim = 48;
+  static constexpr std::size_t slot = 5;
+  std::vector<kv_element> bytes = std::vector<kv_element>(page_tokens * dim + 2 * page_tokens, 0x1234);
+
+  std::byte* data() { return reinterpret_cast<std::byte*>(bytes.data()); }
+  const std::int8_t* integers() const { return reinterpret_cast<const std::int8_t*>(bytes.data()); }
+  int key(std::size_t d) const { return integers()[d * page_tokens + slot]; }
+  int value(std::size_t d) const { return integers()[(page_tokens + slot) * dim + d]; }
+  kv_scale key_scale() const { return bytes[page_tokens * dim + slot]; }
+  kv_scale value_scale() const { return bytes[page_tokens * dim + page_tokens + slot]; }
+};
+
+} // namespace
+
+TEST_CASE("stored positions can be integers with a scale of their own, off by half a step at most") {
+  constexpr auto dim = byte_page::dim;
+  const float sizes[] = {1, 10, 3e-3F, 2e-5F, 4e6F};
+  for (const float size : sizes) {
+    auto k = random_floats(dim, 7, size);
+    auto v = random_floats(dim, 8, size / 3);
+    k[3] = 0;
+    byte_page first;
+    bool first_target = true;
+    for (const auto& target : targets_here()) {
+      INFO(target.name << ", numbers up to " << size);
+      byte_page page;
+      target.bytes.store(k.data(), v.data(), dim, page.data(), byte_page::slot);
+      first = first_target ? page : first;
+      first_target = false;
+      CHECK(page.bytes == first.bytes);
+      const auto check = [&](const std::vector<float>& from, kv_scale stored, auto&& element) {
+        float greatest = 0;
+        for (const float x : from) {
+          greatest = std::max(greatest, std::abs(x));
+        }
+        CHECK(stored == float_to_half(greatest / 127));
+        const double step = half_to_float(stored);
+        for (std::size_t d = 0; d < dim; ++d) {
+          REQUIRE(std::abs(element(d)) <= 127);
+          // A scale below the least normal half is so coarse that the greatest numbers are cut.
+          if (std::abs(from[d]) < 127.4 * step) {
+            REQUIRE(std::abs(element(d) * step - from[d]) <= 0.5 * step * (1 + 1e-4));
+          } else {
+            REQUIRE(std::abs(element(d)) == 127);
+          }
+        }
+      };
+      check(k, page.key_scale(), [&](std::size_t d) { return page.key(d); });
+      check(v, page.value_scale(), [&](std::size_t d) { return page.value(d); });
+      std::size_t touched = 0;
+      for (std::size_t i = 0; i < page.bytes.size() * 2; ++i) {
+        touched += page.integers()[i] != byte_page{}.integers()[i];
+      }
+      CHECK(touched <= 2 * dim + 4);
+    }
+  }
+}
+
+TEST_CASE("every target writes the pages that the reference does, of every type") {
+  constexpr std::size_t dim = 64;
+  std::vector<std::vector<float>> rows;
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    rows.push_back(random_floats(2 * dim, seed, std::ldexp(1.0F, static_cast<int>(seed) - 20)));
+  }
+  rows.emplace_back(2 * dim, 0.0F);
+  rows.emplace_back(2 * dim, 3e38F);
+  rows.emplace_back(2 * dim, 1e-45F);
+  rows.push_back(rows[20]);
+  rows.back()[7] = 1e9F; // beyond what the scale can say
+  for (const auto type : {kv_type::f16, kv_type::bf16, kv_type::int8}) {
+    const kv_shape shape{1, 1, dim, type};
+    for (const auto& row : rows) {
+      const std::vector<double> exact(row.begin(), row.end());
+      std::vector<kv_element> expected(shape.page_bytes() / 2);
+      ops::reference::store_position(
+        shape, exact.data(), exact.data() + dim, reinterpret_cast<std::byte*>(expected.data()), 9);
+      for (const auto& target : targets_here()) {
+        INFO(target.name << ", " << to_string(type) << ", a number is " << row[0]);
+        std::vector<kv_element> page(shape.page_bytes() / 2);
+        target.pages(type).store(
+          row.data(), row.data() + dim, dim, reinterpret_cast<std::byte*>(page.data()), 9);
+        CHECK(page == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("what is not finite makes the scale of its own position no number, and that of no other") {
+  constexpr auto dim = byte_page::dim;
+  const auto v = random_floats(dim, 8);
+  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+         std::numeric_limits<float>::quiet_NaN()}) {
+    auto k = random_floats(dim, 7);
+    k[31] = bad;
+    for (const auto& target : targets_here()) {
+      byte_page page;
+      target.bytes.store(k.data(), v.data(), dim, page.data(), byte_page::slot);
+      CHECK(std::isnan(half_to_float(page.key_scale())));
+      CHECK(half_to_float(page.value_scale()) > 0);
+    }
   }
 }

@@ -190,6 +190,26 @@ TEST_CASE("blocks of another model are not found, and make room") {
   CHECK(read_right(*store, old) == 0);
 }
 
+TEST_CASE("blocks of another type of pages are not found, and given to nobody who knows their name") {
+  const temporary_folder folder;
+  auto options = small_store(folder.path());
+  const text halves(1, 5);
+  {
+    const auto store = must_open(options);
+    REQUIRE(store->write(halves.blocks()));
+  }
+  // bf16 pages are as large as those of fp16.
+  options.scope.shape.type = kv_type::bf16;
+  const text bfloats(1, 5, "acme", options);
+  const auto store = must_open(options);
+  CHECK(bfloats.pages[0].size() == halves.pages[0].size());
+  CHECK(bfloats.names[0] != halves.names[0]);
+  CHECK(store->known(bfloats.names) == 0);
+  CHECK(read_right(*store, halves) == 0);
+  REQUIRE(store->write(bfloats.blocks()));
+  CHECK(read_right(*store, bfloats) == 5);
+}
+
 TEST_CASE("tenants do not meet") {
   const temporary_folder folder;
   const auto store = must_open(small_store(folder.path()));

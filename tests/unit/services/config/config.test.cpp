@@ -188,3 +188,14 @@ TEST_CASE("a journal in a database needs its address, once, and no other journal
   CHECK_FALSE(made->journal_allow_unsafe);
   CHECK(load_config({}, {})->journal == journal_kind::rocksdb);
 }
+
+TEST_CASE("pages are of the type that was set, and of no unknown one") {
+  CHECK(load_config({}, {})->kv_type == "auto");
+  for (const auto* good : {"auto", "fp16", "bf16", "int8"})
+    CHECK(load_config({{"kv-type", good}}, {})->kv_type == good);
+  for (const auto* bad : {"", "fp32", "f16", "int4", "INT8"}) {
+    const auto refused = load_config({{"kv-type", bad}}, {});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("--kv-type must be auto, fp16, bf16 or int8") == 0);
+  }
+}
