@@ -32,6 +32,13 @@ enum class journal_kind {
   postgres, ///< a database that many nodes share
 };
 
+/// What says which nodes there are.
+enum class registry_kind {
+  list,     ///< a file with a list: static
+  postgres, ///< a table of a database
+  group,    ///< what a group of Kubernetes' pods is told of itself
+};
+
 /// How one node is to run. The values here are the defaults; settings() lists names, meanings and ranges.
 struct config {
   std::filesystem::path model; ///< a GGUF file; empty: none was named
@@ -44,10 +51,16 @@ struct config {
   godwit::log_format log_format = log_format::text;
   std::string log_level{"info"};
 
-  // The mesh; without `mesh_nodes` there is none.
-  std::filesystem::path mesh_nodes;    ///< a file that lists the nodes: names, addresses, public keys
+  // The mesh; see in_mesh().
+  registry_kind mesh_registry = registry_kind::list;
+  std::filesystem::path mesh_nodes; ///< list: a file with the nodes: names, addresses, public keys
+  std::string mesh_registry_url;    ///< postgres: connection string of the database; may hold a password
+  std::filesystem::path mesh_registry_url_file;                  ///< holds that string in its place
+  std::filesystem::path mesh_group_file{"/etc/rbg/config.yaml"}; ///< group: the file of a role group
+  std::filesystem::path mesh_keys;     ///< group: a folder with NODE.public for each node
   std::filesystem::path mesh_key;      ///< this node's secret file
-  std::optional<endpoint> mesh_listen; ///< three ports from there; nothing: what `mesh_nodes` says
+  std::optional<endpoint> mesh_listen; ///< three ports from there; nothing: what the registry says
+  std::string mesh_advertise;          ///< host at which others reach those ports; empty: that of mesh_listen
   bool mesh_plain = false;             ///< no keys, on loopback only
 
   // Limits of the gateway.
@@ -95,6 +108,9 @@ struct config {
 
   /// Variables named GODWIT_… that nothing here reads: worth a warning, but an orchestrator may set such.
   std::vector<std::string> unknown_variables;
+
+  /// Whether there are other nodes. Without a registry there is no mesh.
+  bool in_mesh() const { return mesh_registry != registry_kind::list || !mesh_nodes.empty(); }
 };
 
 /// How a value is written in the file.

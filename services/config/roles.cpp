@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 namespace godwit {
@@ -34,12 +35,80 @@ result<bool> worker_of(const config& settings) {
     "roles");
 }
 
-result<void> check_mesh(const config& settings) {
-  const auto wrong = [](std::string param, std::string why) {
-    return fail(errc::invalid_argument, param + " " + std::move(why), param);
+tl::unexpected<error> wrong(const std::string& param, const std::string& why) {
+  return fail(errc::invalid_argument, param + " " + why, param);
+}
+
+std::string name_of(registry_kind kind) {
+  switch (kind) {
+  case registry_kind::list:
+    return "static";
+  case registry_kind::postgres:
+    return "postgres";
+  case registry_kind::group:
+    return "group";
+  }
+  return {};
+}
+
+/// Settings that belong to one kind of registry are a mistake beside another.
+result<void> check_strangers(const config& settings) {
+  const auto stranger = [&](bool set, registry_kind of, const std::string& param) -> result<void> {
+    if (set && settings.mesh_registry != of)
+      return wrong(
+        param, "is for mesh_registry = " + name_of(of) + ", and that is " + name_of(settings.mesh_registry));
+    return {};
   };
-  if (settings.mesh_nodes.empty()) {
-    constexpr auto alone = "is set, but mesh_nodes, which names the nodes of the mesh, is not";
+  const config defaults;
+  for (const auto& each :
+    {stranger(!settings.mesh_nodes.empty(), registry_kind::list, "mesh_nodes"),
+      stranger(!settings.mesh_registry_url.empty(), registry_kind::postgres, "mesh_registry_url"),
+      stranger(!settings.mesh_registry_url_file.empty(), registry_kind::postgres, "mesh_registry_url_file"),
+      stranger(!settings.mesh_advertise.empty(), registry_kind::postgres, "mesh_advertise"),
+      stranger(settings.mesh_group_file != defaults.mesh_group_file, registry_kind::group, "mesh_group_file"),
+      stranger(!settings.mesh_keys.empty(), registry_kind::group, "mesh_keys")})
+    if (!each)
+      return each;
+  return {};
+}
+
+bool is_every_address(const std::string& host) {
+  return host == "0.0.0.0" || host == "::" || host == "*";
+}
+
+/// What each kind of registry cannot do without.
+result<void> check_registry(const config& settings) {
+  switch (settings.mesh_registry) {
+  case registry_kind::list:
+    return {};
+  case registry_kind::postgres:
+    if (settings.mesh_registry_url.empty() == settings.mesh_registry_url_file.empty())
+      return wrong("mesh_registry_url",
+        "or mesh_registry_url_file has to be set for mesh_registry = postgres, "
+        "and only one of them");
+    if (!settings.mesh_listen)
+      return wrong("mesh_listen", "is missing: with mesh_registry = postgres each node says where it is");
+    if (settings.mesh_advertise.empty() && is_every_address(settings.mesh_listen->host))
+      return wrong("mesh_advertise",
+        "is missing: mesh_listen is every address of this machine, and other nodes "
+        "have to know one of them");
+    return {};
+  case registry_kind::group:
+    if (settings.mesh_plain)
+      return wrong("mesh_plain", "is for one machine, and the nodes of a group are on many: have keys");
+    if (settings.mesh_keys.empty())
+      return wrong(
+        "mesh_keys", "is missing: it names the folder with NODE.public for each node of the group");
+    return {};
+  }
+  return {};
+}
+
+result<void> check_mesh(const config& settings) {
+  if (auto checked = check_strangers(settings); !checked)
+    return checked;
+  if (!settings.in_mesh()) {
+    constexpr auto alone = "is set, but neither mesh_nodes nor mesh_registry, which say who is in the mesh";
     if (!settings.mesh_key.empty())
       return wrong("mesh_key", alone);
     if (settings.mesh_listen)
@@ -51,6 +120,8 @@ result<void> check_mesh(const config& settings) {
   if (settings.mesh_plain && !settings.mesh_key.empty())
     return wrong(
       "mesh_plain", "is for a mesh without keys on one machine, and mesh_key is set: take one of them");
+  if (auto checked = check_registry(settings); !checked)
+    return checked;
   if (!settings.mesh_plain && settings.mesh_key.empty())
     return wrong("mesh_key", "is missing: it names the node's secret file, as `godwit keys new` makes it");
   if (settings.mesh_listen && (settings.mesh_listen->port == 0 || settings.mesh_listen->port > 65533))
@@ -86,7 +157,7 @@ result<node_roles> roles_of(const config& settings) {
     .tokenizer = names_role(settings, "tokenizer"),
     .router = names_role(settings, "router"),
     .worker = *worker};
-  if (!settings.mesh_nodes.empty() || out.all())
+  if (settings.in_mesh() || out.all())
     return out;
   std::vector<std::string_view> missing;
   if (!out.gateway)
@@ -100,7 +171,8 @@ result<node_roles> roles_of(const config& settings) {
   if (!out.worker)
     missing.insert(missing.end(), worker_parts.begin(), worker_parts.end());
   return fail(errc::invalid_argument,
-    fmt::format("roles: nobody has {}: without mesh_nodes this node is alone and needs all roles",
+    fmt::format("roles: nobody has {}: without a mesh (mesh_nodes, mesh_registry) this node is alone and "
+                "needs all roles",
       fmt::join(missing, ", ")),
     "roles");
 }

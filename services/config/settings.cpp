@@ -145,10 +145,31 @@ result<void> journal_engine(config& target, std::string_view text) {
 }
 
 /// The text may be a secret, so no message repeats it.
-result<void> journal_url(config& target, std::string_view text) {
+template <auto Member>
+result<void> database(config& target, std::string_view text) {
   if (text.empty() || text.find('\0') != std::string_view::npos)
     return fail(errc::invalid_argument, "must be a connection string");
-  target.journal_url = text;
+  target.*Member = text;
+  return {};
+}
+
+result<void> registry(config& target, std::string_view text) {
+  if (text != "static" && text != "postgres" && text != "group")
+    return fail(
+      errc::invalid_argument, "must be static, postgres or group, not \"" + std::string(text) + "\"");
+  target.mesh_registry = text == "static"     ? registry_kind::list
+                         : text == "postgres" ? registry_kind::postgres
+                                              : registry_kind::group;
+  return {};
+}
+
+/// A host alone: the ports are those of mesh_listen.
+result<void> advertise(config& target, std::string_view text) {
+  const auto parsed = parse_endpoint(std::string(text) + ":1");
+  if (!parsed)
+    return fail(errc::invalid_argument,
+      "must be a host's name or address, an IPv6 one in brackets, not \"" + std::string(text) + "\"");
+  target.mesh_advertise = parsed->host;
   return {};
 }
 
@@ -196,11 +217,29 @@ const std::vector<setting>& settings() {
     {"listen", text, "HOST:PORT of the HTTP gateway; port 0 picks a free one", listen},
     {"data", text, "directory of the journal and the cold cache", path<&config::data>},
     {"node", text, "name of this node; the host's name by default", node},
-    {"mesh_nodes", text, "TOML file that lists the nodes of the mesh; without it there is none",
+    {"mesh_registry", text, "what says which nodes there are: static (mesh_nodes), postgres or group",
+      registry},
+    {"mesh_nodes", text, "TOML file that lists the nodes of the mesh, for mesh_registry = static",
       path<&config::mesh_nodes>},
+    {"mesh_registry_url", text,
+      "connection string of the database with the nodes, for mesh_registry = postgres; it may hold a "
+      "password, "
+      "so the environment or mesh_registry_url_file is a better place than a flag",
+      database<&config::mesh_registry_url>},
+    {"mesh_registry_url_file", text, "file that holds that connection string",
+      path<&config::mesh_registry_url_file>},
+    {"mesh_group_file", text, "file of a Kubernetes role group, for mesh_registry = group",
+      path<&config::mesh_group_file>},
+    {"mesh_keys", text, "folder with NODE.public for each node, for mesh_registry = group",
+      path<&config::mesh_keys>},
     {"mesh_key", text, "secret file of this node, as `godwit keys new` makes it", path<&config::mesh_key>},
     {"mesh_listen", text,
-      "HOST:PORT for other nodes, with the two ports behind it; by default as mesh_nodes says", mesh_listen},
+      "HOST:PORT for other nodes, with the two ports behind it; by default as the registry says",
+      mesh_listen},
+    {"mesh_advertise", text,
+      "host at which other nodes reach those ports, for mesh_registry = postgres; by default that of "
+      "mesh_listen",
+      advertise},
     {"mesh_plain", number, "1 lets nodes talk without keys, on loopback only",
       godwit::number<&config::mesh_plain, 0, 1>},
     {"log_format", text, "text or json", format},
@@ -253,7 +292,7 @@ const std::vector<setting>& settings() {
     {"journal_url", text,
       "connection string of the database, postgresql://USER@HOST1,HOST2/DATABASE; it may hold a password, so "
       "the environment or journal_url_file is a better place than a flag",
-      journal_url},
+      database<&config::journal_url>},
     {"journal_url_file", text, "file that holds that connection string", path<&config::journal_url_file>},
     {"journal_allow_unsafe", number, "1 runs on a database that may lose in a crash what it acknowledged",
       godwit::number<&config::journal_allow_unsafe, 0, 1>},

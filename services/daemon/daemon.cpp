@@ -247,8 +247,11 @@ class running_node {
       cold_.store, cold_.key, roles_};
     from.version = GODWIT_VERSION;
     from.leave = [&stop = stop_] { stop.request(); };
-    if (!settings_.mesh_nodes.empty()) {
-      auto others = mesh_options_of(settings_, roles_, from.model.card, from.version);
+    if (settings_.in_mesh()) {
+      auto others = mesh_options_of(
+        settings_, roles_, from.model.card, from.version, [out = out_](const std::string& why) {
+          out->warn("registry", {{"why", why}});
+        });
       if (!others)
         return fail(others);
       from.others = std::move(*others);
@@ -283,7 +286,7 @@ class running_node {
 
   /// Whether the node has done its part: what others have to bring may come later.
   bool has_started(schema::NodeStatus::Reader node) const {
-    if (settings_.mesh_nodes.empty())
+    if (!settings_.in_mesh())
       return node.getState() == "ready";
     for (const auto part : node.getActors())
       if (part.getState() != "ready" && part.getState() != "waiting")

@@ -1,33 +1,10 @@
 #include "services/daemon/journal_options.hpp"
 
-#include <algorithm>
-#include <fstream>
+#include "services/daemon/address_file.hpp"
+
 #include <utility>
 
 namespace godwit {
-
-namespace {
-
-constexpr std::size_t most_url_bytes = 16'384;
-
-/// The first line of a file.
-result<std::string> address_in(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(most_url_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || !file.is_open())
-    return fail(
-      errc::io, "the file of journal_url_file cannot be read: " + path.string(), "journal_url_file");
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > most_url_bytes)
-    return fail(errc::invalid_argument, "the file of journal_url_file is too large", "journal_url_file");
-  text.resize(std::min(text.find_first_of("\r\n"), text.size()));
-  if (text.empty())
-    return fail(errc::invalid_argument, "the file of journal_url_file is empty", "journal_url_file");
-  return text;
-}
-
-} // namespace
 
 rocks_journal_options journal_options(
   const config& settings, std::filesystem::path folder, std::shared_ptr<journal_observer> observer) {
@@ -45,7 +22,7 @@ result<postgres_journal_options> postgres_options(
   postgres_journal_options out;
   out.url = settings.journal_url;
   if (!settings.journal_url_file.empty()) {
-    auto address = address_in(settings.journal_url_file);
+    auto address = address_in(settings.journal_url_file, "journal_url_file");
     if (!address)
       return fail(address);
     out.url = std::move(*address);

@@ -1,7 +1,7 @@
 #include "services/daemon/node_mesh.hpp"
 
+#include "services/daemon/node_registry.hpp"
 #include "services/link/keys.hpp"
-#include "services/mesh/static_registry.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +26,10 @@ std::string tcp(const endpoint& where, unsigned offset) {
     "tcp://{}{}{}:{}", colons ? "[" : "", where.host, colons ? "]" : "", where.port + offset);
 }
 
+node_endpoints endpoints_at(const endpoint& first) {
+  return {tcp(first, 0), tcp(first, 1), tcp(first, 2)};
+}
+
 result<std::optional<link::node_keys>> keys_of(const config& settings) {
   if (settings.mesh_plain)
     return std::optional<link::node_keys>();
@@ -38,14 +42,6 @@ result<std::optional<link::node_keys>> keys_of(const config& settings) {
         keys->node.value, settings.node),
       "mesh_key");
   return std::optional(std::move(*keys));
-}
-
-/// How many other nodes a registry knows now.
-std::size_t others_of(registry& nodes) {
-  std::size_t count = 0;
-  nodes.watch([&](const registry_change& change) { count += change.there ? 1 : 0; });
-  nodes.watch([](const registry_change&) {});
-  return count;
 }
 
 using counters = link::link_counters;
@@ -107,8 +103,8 @@ void watch_list(metrics& figures, const source_of_mesh& source, const char* name
 
 } // namespace
 
-result<mesh_options> mesh_options_of(
-  const config& settings, const node_roles& roles, const model_card& card, const std::string& version) {
+result<mesh_options> mesh_options_of(const config& settings, const node_roles& roles, const model_card& card,
+  const std::string& version, std::function<void(const std::string&)> report) {
   mesh_options out;
   out.node = node_name(settings.node);
   out.roles = roles.names();
@@ -116,23 +112,19 @@ result<mesh_options> mesh_options_of(
   out.software = version;
   out.hash_mode = hash_mode;
   out.exchange.answer = longest_answer;
-  if (settings.mesh_listen)
-    out.listen = {
-      tcp(*settings.mesh_listen, 0), tcp(*settings.mesh_listen, 1), tcp(*settings.mesh_listen, 2)};
+  if (settings.mesh_listen) {
+    out.listen = endpoints_at(*settings.mesh_listen);
+    if (!settings.mesh_advertise.empty())
+      out.advertise = endpoints_at({settings.mesh_advertise, settings.mesh_listen->port});
+  }
   auto keys = keys_of(settings);
   if (!keys)
     return fail(keys);
   out.keys = std::move(*keys);
-  auto nodes =
-    static_registry::load({.file = settings.mesh_nodes, .self = out.node, .plain = settings.mesh_plain});
+  auto nodes = open_registry(settings, roles, std::move(report));
   if (!nodes)
-    return fail(nodes.error().code, nodes.error().message, "mesh_nodes");
+    return fail(nodes);
   out.nodes = std::move(*nodes);
-  if (!roles.all() && others_of(*out.nodes) == 0)
-    return fail(errc::invalid_argument,
-      fmt::format(
-        "{} lists no node but this one, which leaves roles to others", settings.mesh_nodes.string()),
-      "mesh_nodes");
   return out;
 }
 

@@ -15,11 +15,12 @@
 namespace godwit {
 
 /// What a node's settings say of its mesh: keys and the list of nodes are read from their files.
-/// @pre settings.mesh_nodes is set and roles_of() has no objection
-/// @returns the files' errors, `invalid_argument` if the keys are another node's, or if the list holds no
-/// other node while this one leaves a role to others
+/// @pre settings.in_mesh() and roles_of() has no objection
+/// @param report see open_registry()
+/// @returns the files' errors, `invalid_argument` if the keys are another node's, and as open_registry()
 result<mesh_options> mesh_options_of(
-  const config& settings, const node_roles& roles, const model_card& card, const std::string& version);
+  const config& settings, const node_roles& roles, const model_card& card, const std::string& version,
+  std::function<void(const std::string&)> report = [](const std::string&) {});
 
 /// A role that a node needs, leaves to others, and the name under which they offer it.
 struct needed_role {

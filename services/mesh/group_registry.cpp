@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace godwit {
 
@@ -46,9 +47,16 @@ node_endpoints endpoints_at(const std::string& host, const instance_ports& ports
     tcp_endpoint(host, ports.letters), tcp_endpoint(host, ports.bulk), tcp_endpoint(host, ports.events)};
 }
 
-std::string first_part(const group_file::instance& of) {
-  return of.address.substr(0, of.address.find('.'));
+std::string first_part(const std::string& address) {
+  return address.substr(0, address.find('.'));
 }
+
+/// A node of the group.
+struct member {
+  std::string role;
+  std::string address;
+  instance_ports ports;
+};
 
 tl::unexpected<error> in_file(const group_registry_options& options, const error& why) {
   return fail(why.code, "role group file " + options.file.string() + ": " + why.message);
@@ -78,7 +86,14 @@ result<group_file::instance> own_instance(const group_registry_options& options,
   const auto index = options.environment("RBG_ROLE_INDEX");
   if (!role || !index)
     return fail(errc::invalid_argument,
-      "a node of a role group needs RBG_ROLE_NAME and RBG_ROLE_INDEX, which the group's controller sets");
+      "a node of a role group needs RBG_ROLE_NAME and RBG_ROLE_INDEX, which the group's controller sets, and "
+      "one of a leader-worker set LWS_LEADER_ADDRESS");
+  // Only leaders are in the file; a worker's index would name another leader.
+  for (const auto* const variable : {"LWS_WORKER_INDEX", "RBG_LWP_WORKER_INDEX"})
+    if (const auto worker = options.environment(variable); worker && *worker != "0")
+      return fail(errc::invalid_argument,
+        std::string(variable) + " says that this pod is worker " + *worker
+          + " of its instance; the role group's file lists leaders only, so that only they can be nodes");
   std::size_t number = 0;
   const auto* const end = index->data() + index->size();
   if (const auto [stop, code] = std::from_chars(index->data(), end, number);
@@ -91,13 +106,61 @@ result<group_file::instance> own_instance(const group_registry_options& options,
   return found->second[number];
 }
 
+/// What is known at start.
+struct own_place {
+  node_name name;
+  instance_ports ports;
+  /// The pods, where no file lists them.
+  std::optional<std::vector<member>> fixed;
+};
+
+bool has_file(const group_registry_options& options, const std::optional<leader_workers>& pods) {
+  return !pods || options.environment("RBG_ROLE_NAME").has_value();
+}
+
+result<own_place> place_of(const group_registry_options& options) {
+  const auto pods = leader_workers_of(options.environment);
+  if (!pods)
+    return fail(pods);
+  own_place out;
+  std::string address;
+  if (has_file(options, *pods)) {
+    const auto file = read(options);
+    if (!file)
+      return fail(file);
+    const auto own = own_instance(options, *file);
+    if (!own)
+      return fail(own);
+    address = own->address;
+    const auto ports = ports_of(*own);
+    if (!ports)
+      return fail(errc::invalid_argument, "the role group's service of this node has no port named mesh, nor "
+                                          "mesh-letters, mesh-bulk and mesh-events");
+    out.ports = *ports;
+  } else {
+    if (options.port == 0 || options.port > 65'533)
+      return fail(errc::invalid_argument, "the environment of a leader-worker set tells no port: set "
+                                          "mesh_listen to the same one on all its pods");
+    out.ports = {options.port, static_cast<std::uint16_t>(options.port + 1),
+      static_cast<std::uint16_t>(options.port + 2)};
+    address = (*pods)->addresses[(*pods)->own];
+    out.fixed.emplace();
+    for (std::size_t i = 0; i < (*pods)->addresses.size(); ++i)
+      out.fixed->push_back({i == 0 ? "leader" : "worker", (*pods)->addresses[i], out.ports});
+  }
+  out.name = node_name(first_part(address));
+  if (!link::valid_node_name(out.name.value))
+    return fail(errc::corrupt, "the group's address of this node gives it no name: " + address);
+  return out;
+}
+
 class group_nodes final : public registry {
  public:
-  group_nodes(group_registry_options options, node_name self, node_endpoints listen)
-    : options_(std::move(options)), self_(std::move(self)), listen_(std::move(listen)) {}
+  group_nodes(group_registry_options options, own_place own)
+    : options_(std::move(options)), own_(std::move(own)), self_(own_.name) {}
   ~group_nodes() override { stop(); }
 
-  std::optional<node_endpoints> listen() const override { return listen_; }
+  std::optional<node_endpoints> listen() const override { return endpoints_at(options_.bind, own_.ports); }
 
   result<void> announce(const node_record& self) override {
     if (self.name != self_)
@@ -150,17 +213,30 @@ class group_nodes final : public registry {
     return fail(errc::not_found, key_file(node).string() + " has no key of the node " + node.value);
   }
 
-  /// Tells what has changed in the file since the last time. What is wrong is said once.
-  void look() {
+  result<std::vector<member>> members() const {
+    if (own_.fixed)
+      return *own_.fixed;
     const auto file = read(options_);
     if (!file)
-      return complain(options_.file.string(), file.error()); // the nodes that were known stay
-    complaints_.erase(options_.file.string());
-    std::map<node_name, node_record> now;
+      return fail(file);
+    std::vector<member> out;
     for (const auto& [role, instances] : file->roles)
       for (const auto& each : instances)
-        if (auto record = record_of(role, each))
-          now.insert_or_assign(record->name, std::move(*record));
+        if (const auto ports = ports_of(each))
+          out.push_back({role, each.address, *ports});
+    return out;
+  }
+
+  /// Tells what has changed since the last time. What is wrong is said once.
+  void look() {
+    const auto all = members();
+    if (!all)
+      return complain(options_.file.string(), all.error()); // the nodes that were known stay
+    complaints_.erase(options_.file.string());
+    std::map<node_name, node_record> now;
+    for (const auto& each : *all)
+      if (auto record = record_of(each))
+        now.insert_or_assign(record->name, std::move(*record));
     for (const auto& [name, record] : known_)
       if (!now.contains(name))
         watcher_({record, false});
@@ -170,11 +246,10 @@ class group_nodes final : public registry {
     known_ = std::move(now);
   }
 
-  /// Nothing: it is this node, no node, or cannot be reached yet.
-  std::optional<node_record> record_of(const std::string& role, const group_file::instance& of) {
-    const auto ports = ports_of(of);
-    const node_name name(first_part(of));
-    if (!ports || name == self_)
+  /// Nothing: it is this node, or cannot be reached yet.
+  std::optional<node_record> record_of(const member& of) {
+    const node_name name(first_part(of.address));
+    if (name == self_)
       return std::nullopt;
     if (!link::valid_node_name(name.value) || !is_host_name(of.address)) {
       complain(of.address, {errc::corrupt, "\"" + of.address + "\" is not the address of a node", {}, {}});
@@ -188,9 +263,9 @@ class group_nodes final : public registry {
     complaints_.erase(of.address);
     node_record out;
     out.name = name;
-    out.endpoints = endpoints_at(of.address, *ports);
+    out.endpoints = endpoints_at(of.address, of.ports);
     out.key = *key;
-    out.roles = {role};
+    out.roles = {of.role};
     return out;
   }
 
@@ -202,8 +277,8 @@ class group_nodes final : public registry {
   }
 
   const group_registry_options options_;
+  const own_place own_;
   const node_name self_;
-  const node_endpoints listen_;
   std::function<void(const registry_change&)> watcher_;
   std::map<node_name, node_record> known_;
   std::map<std::string, std::string> complaints_;
@@ -216,34 +291,19 @@ class group_nodes final : public registry {
 } // namespace
 
 result<node_name> group_registry::own_name(const group_registry_options& options) {
-  const auto file = read(options);
-  if (!file)
-    return fail(file);
-  const auto own = own_instance(options, *file);
+  const auto own = place_of(options);
   if (!own)
     return fail(own);
-  const node_name name(first_part(*own));
-  if (!link::valid_node_name(name.value))
-    return fail(errc::corrupt, "the role group's address of this node gives it no name: " + own->address);
-  return name;
+  return own->name;
 }
 
 result<std::shared_ptr<registry>> group_registry::open(group_registry_options options) {
-  auto self = own_name(options);
-  if (!self)
-    return fail(self);
-  const auto file = read(options);
-  const auto own = file ? own_instance(options, *file) : result<group_file::instance>(fail(file));
+  auto own = place_of(options);
   if (!own)
     return fail(own);
-  const auto ports = ports_of(*own);
-  if (!ports)
-    return fail(errc::invalid_argument, "the role group's service of this node has no port named mesh, nor "
-                                        "mesh-letters, mesh-bulk and mesh-events");
   if (!is_ipv4(options.bind) && !is_ipv6(options.bind))
     return fail(errc::invalid_argument, "\"" + options.bind + "\" is not an address to listen on");
-  auto listen = endpoints_at(options.bind, *ports);
-  return std::make_shared<group_nodes>(std::move(options), std::move(*self), std::move(listen));
+  return std::make_shared<group_nodes>(std::move(options), std::move(*own));
 }
 
 } // namespace godwit

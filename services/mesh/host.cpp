@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <string_view>
+#include <charconv>
 
 namespace godwit {
 
@@ -39,6 +39,25 @@ bool is_host_name(const std::string& host) {
 
 std::string tcp_endpoint(const std::string& host, std::uint16_t port) {
   return "tcp://" + (is_ipv6(host) ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+bool is_tcp_endpoint(std::string_view text) {
+  constexpr std::string_view tcp = "tcp://";
+  if (!text.starts_with(tcp))
+    return false;
+  text.remove_prefix(tcp.size());
+  const auto colon = text.rfind(':');
+  if (colon == std::string_view::npos)
+    return false;
+  std::uint16_t port = 0;
+  const auto* const end = text.data() + text.size();
+  if (const auto [stop, code] = std::from_chars(text.data() + colon + 1, end, port);
+      code != std::errc{} || stop != end || port == 0)
+    return false;
+  const std::string host(text.substr(0, colon));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    return is_ipv6(host.substr(1, host.size() - 2));
+  return is_ipv4(host) || is_host_name(host);
 }
 
 } // namespace godwit

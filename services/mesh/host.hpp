@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace godwit {
 
@@ -14,5 +15,7 @@ bool is_host_name(const std::string& host);
 
 /// As ZeroMQ writes it: tcp://10.0.0.7:7401, tcp://[::1]:7401
 std::string tcp_endpoint(const std::string& host, std::uint16_t port);
+/// Whether a text is such an endpoint, with an address or a host's name and a port from 1 on.
+bool is_tcp_endpoint(std::string_view text);
 
 } // namespace godwit

@@ -30,8 +30,13 @@ result<std::unique_ptr<postgres_journal>> postgres_journal::create(postgres_jour
   std::unique_ptr<postgres_journal> log(new postgres_journal(std::move(options)));
   log->address_ = std::make_unique<postgres::address>(std::move(*servers));
   const auto& settings = log->options_;
-  log->servers_ = std::make_unique<postgres::primary_finder>(postgres::primary_options{
-    *log->address_, settings.schema, settings.allow_unsafe, settings.queue.deadline});
+  log->servers_ =
+    std::make_unique<postgres::primary_finder>(postgres::primary_options{.servers = *log->address_,
+      .schema = settings.schema,
+      .tables = postgres::journal_tables(),
+      .prepared = postgres::journal_statements(settings.schema),
+      .allow_unsafe = settings.allow_unsafe,
+      .statement_time = settings.queue.deadline});
 
   const postgres::patience how{postgres::clock::now() + settings.queue.deadline};
   auto first = log->servers_->find(how);

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "services/journal/postgres/primary.hpp"
 #include "services/journal/postgres/schema.hpp"
+#include "services/postgres/primary.hpp"
 
 #include "actors/session/journal.hpp"
 

@@ -10,19 +10,6 @@ namespace {
 /// memory, and vacuum and backup work on parts. Changing it takes a migration.
 constexpr int partitions = 16;
 
-constexpr std::string_view placeholder = "@";
-
-/// A text with the schema's name for each '@'.
-std::string in_schema(std::string_view text, std::string_view schema) {
-  std::string out;
-  for (const char c : text)
-    if (c == placeholder.front())
-      out += schema;
-    else
-      out += c;
-  return out;
-}
-
 constexpr std::string_view look = R"(
 SELECT w.ord, h.tenant, h.sequence, h.epoch, h.owner, h.running, r.nonce
 FROM unnest($1::bytea[], $2::int8[]) WITH ORDINALITY AS w (session, place, ord)
@@ -113,12 +100,6 @@ std::array<std::string, query_count> statement_texts(std::string_view schema) {
   return out;
 }
 
-bool good_schema_name(std::string_view name) {
-  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
-  return !name.empty() && name.size() <= 40 && std::all_of(name.begin(), name.end(), good)
-         && (name.front() < '0' || name.front() > '9') && !name.starts_with("pg_");
-}
-
 std::vector<std::string> migration(std::int64_t to, std::string_view schema) {
   std::vector<std::string> out;
   if (to != 1)
@@ -144,13 +125,16 @@ std::vector<std::string> migration(std::int64_t to, std::string_view schema) {
   return out;
 }
 
-std::int64_t migration_lock(std::string_view schema) {
-  // FNV-1a; any number does that all versions of this program agree upon.
-  std::uint64_t hash = 14695981039346656037ULL;
-  const auto text = "godwit journal " + std::string(schema);
-  for (const char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return static_cast<std::int64_t>(hash);
+versioned_tables journal_tables() {
+  return {"the tables of the journal", "schema_version", schema_version, migration};
+}
+
+std::vector<std::pair<std::string, std::string>> journal_statements(std::string_view schema) {
+  const auto texts = statement_texts(schema);
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    out.emplace_back(names[i], texts[i]);
+  return out;
 }
 
 } // namespace godwit::postgres

@@ -1,11 +1,12 @@
 #pragma once
 
-#include "messages/result.hpp"
+#include "services/postgres/tables.hpp"
 
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace godwit::postgres {
@@ -34,13 +35,11 @@ const char* name_of(query which);
 /// Their texts for tables in `schema`, which must be a good name.
 std::array<std::string, query_count> statement_texts(std::string_view schema);
 
-/// Whether text can stand in SQL as the name of a schema without quotes: letters, digits, '_', at most 40.
-bool good_schema_name(std::string_view name);
-
 /// What makes version `to` of the tables from the one before.
 std::vector<std::string> migration(std::int64_t to, std::string_view schema);
 
-/// The key of the advisory lock under which migrations run.
-std::int64_t migration_lock(std::string_view schema);
+/// The journal's tables, and what is prepared on its connections: names and texts.
+versioned_tables journal_tables();
+std::vector<std::pair<std::string, std::string>> journal_statements(std::string_view schema);
 
 } // namespace godwit::postgres

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "services/journal/postgres/batch.hpp"
-#include "services/journal/postgres/connection.hpp"
+#include "services/postgres/connection.hpp"
 
 #include <span>
 #include <string_view>

@@ -2,7 +2,7 @@
 
 #include "services/journal/metrics.hpp"
 #include "services/journal/postgres/batch.hpp"
-#include "services/journal/postgres/primary.hpp"
+#include "services/postgres/primary.hpp"
 
 #include <array>
 #include <functional>

@@ -58,10 +58,10 @@ TEST_CASE("a part of a worker is refused, and the missing parts are named") {
 }
 
 TEST_CASE("alone, a node needs all roles, and those that are missing are named") {
-  CHECK(refusal({{"roles", "gateway"}}).message
-        == "roles: nobody has session, tokenizer, router, prefill, decode, cache: without mesh_nodes this "
-           "node is "
-           "alone and needs all roles");
+  CHECK(
+    refusal({{"roles", "gateway"}}).message
+    == "roles: nobody has session, tokenizer, router, prefill, decode, cache: without a mesh (mesh_nodes, "
+       "mesh_registry) this node is alone and needs all roles");
   CHECK(
     refusal({{"roles", "session,tokenizer,router,prefill,decode,cache"}}).message.find("nobody has gateway:")
     != std::string::npos);
@@ -88,4 +88,43 @@ TEST_CASE("a mesh listens on three ports that there are") {
   CHECK(roles_of(*with("127.0.0.1:65534")).error().param == "mesh_listen");
   CHECK(roles_of(*with("127.0.0.1:0")).error().param == "mesh_listen");
   CHECK_FALSE(with("127.0.0.1"));
+}
+
+TEST_CASE("a registry without what it needs is refused by the setting that is missing") {
+  const key_values postgres{{"mesh-registry", "postgres"}, {"mesh-key", "a.secret"},
+    {"mesh-registry-url", "postgresql://godwit@db/godwit"}, {"mesh-listen", "10.0.0.7:7401"}};
+  CHECK(roles_of(*load_config(postgres, {})));
+  const auto without = [](key_values from, const std::string& name) {
+    std::erase_if(from, [&](const auto& each) { return each.first == name; });
+    return from;
+  };
+  const auto with = [](key_values to, const std::string& name, const std::string& value) {
+    to.emplace_back(name, value);
+    return to;
+  };
+  CHECK(refusal(without(postgres, "mesh-registry-url")).param == "mesh_registry_url");
+  CHECK(refusal(with(postgres, "mesh-registry-url-file", "f")).param == "mesh_registry_url");
+  CHECK(refusal(without(postgres, "mesh-listen")).param == "mesh_listen");
+  CHECK(refusal(without(postgres, "mesh-key")).param == "mesh_key");
+  CHECK(refusal(with(postgres, "mesh-listen", "0.0.0.0:7401")).param == "mesh_advertise");
+  CHECK(roles_of(*load_config(
+    with(with(postgres, "mesh-listen", "0.0.0.0:7401"), "mesh-advertise", "alpha.example"), {})));
+  // What it says is not told to anybody.
+  CHECK(refusal(with(postgres, "mesh-keys", "k")).message.find("db") == std::string::npos);
+
+  const key_values group{{"mesh-registry", "group"}, {"mesh-key", "a.secret"}, {"mesh-keys", "keys"}};
+  CHECK(roles_of(*load_config(group, {})));
+  CHECK(refusal(without(group, "mesh-keys")).param == "mesh_keys");
+  CHECK(refusal(with(without(group, "mesh-key"), "mesh-plain", "1")).param == "mesh_plain");
+}
+
+TEST_CASE("settings of another kind of registry are refused by name") {
+  CHECK(refusal({{"mesh-registry-url", "x"}, {"mesh-nodes", "m"}, {"mesh-plain", "1"}}).param
+        == "mesh_registry_url");
+  CHECK(refusal({{"mesh-registry", "group"}, {"mesh-nodes", "m"}}).param == "mesh_nodes");
+  CHECK(refusal({{"mesh-group-file", "f"}, {"mesh-nodes", "m"}}).param == "mesh_group_file");
+  CHECK(refusal({{"mesh-advertise", "h"}, {"mesh-nodes", "m"}}).param == "mesh_advertise");
+  CHECK_FALSE(load_config({{"mesh-registry", "etcd"}}, {}));
+  CHECK_FALSE(load_config({{"mesh-advertise", "a b"}}, {}));
+  CHECK(load_config({{"mesh-advertise", "[::1]"}}, {})->mesh_advertise == "::1");
 }

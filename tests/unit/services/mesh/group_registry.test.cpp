@@ -191,3 +191,45 @@ TEST_CASE_METHOD(fixture, "a node with another name or key than the group knows 
   self.key = link::make_keys(self.name)->open;
   CHECK((*made)->announce(self).error().code == errc::conflict);
 }
+
+TEST_CASE_METHOD(fixture, "pods of a leader-worker set are nodes without a file") {
+  variables = {
+    {"LWS_LEADER_ADDRESS", "set-0.set.default"}, {"LWS_GROUP_SIZE", "3"}, {"LWS_WORKER_INDEX", "1"}};
+  CHECK_THAT(refusal(), Catch::Contains("mesh_listen"));
+  auto how = options();
+  how.port = 7401;
+  keys("set-0");
+  const auto own = keys("set-0-1");
+  const auto made = group_registry::open(how);
+  REQUIRE(made);
+  CHECK(
+    (*made)->listen() == node_endpoints{"tcp://0.0.0.0:7401", "tcp://0.0.0.0:7402", "tcp://0.0.0.0:7403"});
+  node_record self;
+  self.name = node_name("set-0-1");
+  self.key = own.open;
+  CHECK((*made)->announce(self));
+  watch(**made);
+  // The third has no key yet.
+  CHECK(count() == 1);
+  CHECK(there.at("set-0").endpoints.letters == "tcp://set-0.set.default:7401");
+  CHECK(there.at("set-0").roles == std::vector<std::string>{"leader"});
+  keys("set-0-2");
+  CHECK(eventually([&] { return count() == 2; }));
+  CHECK(there.at("set-0-2").endpoints.events == "tcp://set-0-2.set.default:7403");
+  (*made)->stop();
+  variables.erase("LWS_GROUP_SIZE");
+  CHECK_THAT(refusal(), Catch::Contains("LWS_GROUP_SIZE"));
+}
+
+TEST_CASE_METHOD(fixture, "a worker of a leader-worker set is none of the nodes that a group's file lists") {
+  keys("g-worker-0");
+  write(text(1));
+  variables.insert(
+    {{"LWS_LEADER_ADDRESS", "g-worker-0.s-g-worker"}, {"LWS_GROUP_SIZE", "2"}, {"LWS_WORKER_INDEX", "0"}});
+  CHECK(group_registry::open(options()));
+  variables["LWS_WORKER_INDEX"] = "1";
+  CHECK_THAT(refusal(), Catch::Contains("LWS_WORKER_INDEX says that this pod is worker 1"));
+  variables["LWS_WORKER_INDEX"] = "0";
+  variables["RBG_LWP_WORKER_INDEX"] = "1";
+  CHECK_THAT(refusal(), Catch::Contains("RBG_LWP_WORKER_INDEX"));
+}

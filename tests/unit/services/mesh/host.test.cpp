@@ -18,3 +18,11 @@ TEST_CASE("hosts are addresses or names") {
   CHECK(tcp_endpoint("10.0.0.7", 1) == "tcp://10.0.0.7:1");
   CHECK(tcp_endpoint("fd00::1", 65535) == "tcp://[fd00::1]:65535");
 }
+
+TEST_CASE("endpoints are those that ZeroMQ can connect to") {
+  for (const auto* each : {"tcp://10.0.0.7:7401", "tcp://[::1]:1", "tcp://a.example:65535"})
+    CHECK(is_tcp_endpoint(each));
+  for (const auto* each : {"", "tcp://", "tcp://a", "tcp://a:", "tcp://a:0", "tcp://a:65536", "tcp://a:1 ",
+         "tcp://:1", "tcp://::1:1", "tcp://[a]:1", "tcp://[]:1", "ipc://a:1", "tcp://*:1", "10.0.0.7:1"})
+    CHECK_FALSE(is_tcp_endpoint(each));
+}

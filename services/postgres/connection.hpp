@@ -1,7 +1,7 @@
 #pragma once
 
-#include "services/journal/postgres/address.hpp"
-#include "services/journal/postgres/values.hpp"
+#include "services/postgres/address.hpp"
+#include "services/postgres/values.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -81,6 +81,14 @@ class connection {
     send(statements);
     return wait(how);
   }
+
+  /// What others have told with NOTIFY on channels that this connection listens to: the texts, without the
+  /// channel. Does not wait.
+  std::vector<std::string> take_notifications();
+
+  /// Between transactions: waits until somebody tells something, or the time is over.
+  /// @returns false when the connection has ended
+  bool wait_for_notifications(const patience& how);
 
   /// The process that serves this connection.
   int server_process() const;

@@ -1,4 +1,4 @@
-#include "services/journal/postgres/values.hpp"
+#include "services/postgres/values.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -58,4 +58,30 @@ TEST_CASE("a truth is one byte, 0 or 1") {
   CHECK_FALSE(truth_of(std::string_view("\2", 1)));
   CHECK_FALSE(truth_of(std::string_view()));
   CHECK_FALSE(truth_of(std::nullopt));
+}
+
+TEST_CASE("an array of texts is read as it is written") {
+  const std::vector<std::string> words{"a", "", "bc"};
+  const auto written = text_array(words).bytes;
+  CHECK(written
+        == bytes({0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 25, 0, 0, 0, 3, 0, 0, 0, 1, //
+          0, 0, 0, 1, 'a', 0, 0, 0, 0, 0, 0, 0, 2, 'b', 'c'}));
+  CHECK(texts_of(written, 3) == words);
+  CHECK(texts_of(text_array({}).bytes, 0) == std::vector<std::string>());
+}
+
+TEST_CASE("what is no array of texts, is cut, or has a null or too many elements, is not read") {
+  const std::vector<std::string> words{"a", "bc"};
+  const auto whole = text_array(words).bytes;
+  CHECK_FALSE(texts_of(std::nullopt, 8));
+  CHECK_FALSE(texts_of(whole, 1));
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    CHECK_FALSE(texts_of(std::string_view(whole).substr(0, size), 8));
+  CHECK_FALSE(texts_of(whole + "x", 8));
+  const std::vector<std::int64_t> numbers{5};
+  CHECK_FALSE(texts_of(array(std::span<const std::int64_t>(numbers)).bytes, 8));
+  const std::vector<std::optional<std::string_view>> nothing{std::nullopt};
+  CHECK_FALSE(texts_of(array(std::span<const std::optional<std::string_view>>(nothing)).bytes, 8));
+  // Two dimensions.
+  CHECK_FALSE(texts_of(bytes({0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 25, 0, 0, 0, 0, 0, 0, 0, 1}), 8));
 }

@@ -1,4 +1,4 @@
-#include "services/journal/postgres/address.hpp"
+#include "services/postgres/address.hpp"
 
 #include <libpq-fe.h>
 

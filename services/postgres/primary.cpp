@@ -1,6 +1,4 @@
-#include "services/journal/postgres/primary.hpp"
-
-#include "services/journal/postgres/schema.hpp"
+#include "services/postgres/primary.hpp"
 
 #include <algorithm>
 
@@ -27,12 +25,14 @@ SELECT current_setting('fsync'), current_setting('synchronous_commit'),
   to_regclass($1) IS NOT NULL)";
 
 /// Of this session; nothing of a server's own settings may turn our statements into others.
-statement session_settings(milliseconds statement_time) {
-  return {"SELECT set_config('search_path', 'pg_catalog', false), set_config('jit', 'off', false), "
-          "set_config('statement_timeout', $1, false), "
-          "set_config('default_transaction_isolation', 'read committed', false), "
-          "set_config('idle_in_transaction_session_timeout', '10000', false)",
-    false, {text(std::to_string(statement_time.count()))}};
+statement session_settings(milliseconds statement_time, bool durable) {
+  std::string sql = "SELECT set_config('search_path', 'pg_catalog', false), set_config('jit', 'off', false), "
+                    "set_config('statement_timeout', $1, false), "
+                    "set_config('default_transaction_isolation', 'read committed', false), "
+                    "set_config('idle_in_transaction_session_timeout', '10000', false)";
+  if (!durable)
+    sql += ", set_config('synchronous_commit', 'off', false)";
+  return {std::move(sql), false, {text(std::to_string(statement_time.count()))}};
 }
 
 } // namespace
@@ -111,9 +111,10 @@ result<primary> primary_finder::enter(
     why.message = server.name + ": " + why.message;
     return tl::unexpected<error>(std::move(why));
   };
-  const auto answer = out.line->run({session_settings(options_.statement_time),
-                                      {question, false, {text(options_.schema + ".schema_version")}}},
-    how);
+  const auto answer =
+    out.line->run({session_settings(options_.statement_time, options_.durable),
+                    {question, false, {text(options_.schema + "." + options_.tables.version_table)}}},
+      how);
   if (answer.what != outcome::kind::done)
     return broken(answer);
   if (answer.results.size() != 2 || answer.results[1].size() != 1)
@@ -132,31 +133,27 @@ result<primary> primary_finder::enter(
   if (how_far == depth::bare)
     return out;
 
-  auto promise = promise_of(out.settings, options_.allow_unsafe);
+  auto promise = promise_of(out.settings, options_.allow_unsafe || !options_.durable);
   if (!promise)
     return fail(promise.error().code, server.name + ": " + promise.error().message);
   out.promise = std::move(*promise);
   if (auto good = check_tables(out, *there, all); !good)
     return fail(good.error().code, server.name + ": " + good.error().message);
 
-  const auto texts = statement_texts(options_.schema);
-  std::vector<std::pair<std::string, std::string>> named;
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    named.emplace_back(name_of(static_cast<query>(i)), texts[i]);
-  out.line->prepare(named);
+  out.line->prepare(options_.prepared);
   if (const auto prepared = out.line->wait(all); prepared.what != outcome::kind::done)
     return broken(prepared);
   return out;
 }
 
 result<std::int64_t> primary_finder::version(primary& entered, const patience& how) {
-  const auto answer =
-    entered.line->run({{"SELECT version FROM " + options_.schema + ".schema_version", false, {}}}, how);
+  const auto answer = entered.line->run(
+    {{"SELECT version FROM " + options_.schema + "." + options_.tables.version_table, false, {}}}, how);
   if (answer.what != outcome::kind::done)
     return tl::unexpected<error>(error_of(answer, options_.servers));
   const auto number = answer.results.size() == 1 ? number_of(answer.results[0].at(0, 0)) : std::nullopt;
   if (!number || *number < 1)
-    return fail(errc::corrupt, "the tables of the journal do not say which version they have");
+    return fail(errc::corrupt, options_.tables.what + " do not say which version they have");
   return *number;
 }
 
@@ -165,18 +162,20 @@ result<void> primary_finder::check_tables(primary& entered, bool there, const pa
     const auto now = version(entered, how);
     if (!now)
       return fail(now);
-    if (*now > schema_version)
-      return fail(errc::unsupported, "the tables of the journal have version " + std::to_string(*now)
+    const auto known = options_.tables.version;
+    if (*now > known)
+      return fail(errc::unsupported, options_.tables.what + " have version " + std::to_string(*now)
                                        + "; this version of godwit knows versions up to "
-                                       + std::to_string(schema_version));
-    if (*now == schema_version)
+                                       + std::to_string(known));
+    if (*now == known)
       return {};
   }
   auto made = migrate(entered, how);
   if (!made && made.error().code == errc::permission)
     return fail(errc::permission,
-      "the tables of the journal are not there or of an older version, and this role may "
-      "not make them; start one node as their owner first");
+      options_.tables.what
+        + " are not there or of an older version, and this role may not make them; start one node as their "
+          "owner first");
   return made;
 }
 
@@ -192,8 +191,8 @@ result<void> primary_finder::migrate(primary& entered, const patience& how) {
   if (auto locked = run({{"SELECT pg_advisory_lock($1::int8)", false, {lock}}}); !locked)
     return fail(locked);
   const auto steps = [&]() -> result<void> {
-    const auto found =
-      run({{"SELECT to_regclass($1) IS NOT NULL", false, {text(options_.schema + ".schema_version")}}});
+    const auto found = run({{"SELECT to_regclass($1) IS NOT NULL", false,
+      {text(options_.schema + "." + options_.tables.version_table)}}});
     if (!found)
       return fail(found);
     std::int64_t from = 0;
@@ -203,9 +202,9 @@ result<void> primary_finder::migrate(primary& entered, const patience& how) {
         return fail(now);
       from = *now;
     }
-    for (auto to = from + 1; to <= schema_version; ++to) {
+    for (auto to = from + 1; to <= options_.tables.version; ++to) {
       std::vector<statement> statements;
-      for (auto& one : migration(to, options_.schema))
+      for (auto& one : options_.tables.steps(to, options_.schema))
         statements.push_back({std::move(one), false, {}});
       if (auto done = run(std::move(statements)); !done)
         return fail(done);

@@ -1,19 +1,27 @@
 #pragma once
 
-#include "services/journal/postgres/connection.hpp"
-#include "services/journal/postgres/promise.hpp"
+#include "services/postgres/connection.hpp"
+#include "services/postgres/promise.hpp"
+#include "services/postgres/tables.hpp"
 
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace godwit::postgres {
 
 struct primary_options {
   address servers;
-  std::string schema{"godwit"}; ///< see good_schema_name()
+  std::string schema{"godwit"};                              ///< see good_schema_name()
+  versioned_tables tables;                                   ///< made at need
+  std::vector<std::pair<std::string, std::string>> prepared; ///< names and texts of statements
   bool allow_unsafe = false;
+  /// False: commits return before they are on any disk, and settings that promise little are no matter. For
+  /// what is told again soon.
+  bool durable = true;
   std::chrono::milliseconds statement_time{
     10'000}; ///< of the server for one statement; a commit may wait longer
 };

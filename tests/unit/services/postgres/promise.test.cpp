@@ -1,4 +1,4 @@
-#include "services/journal/postgres/promise.hpp"
+#include "services/postgres/promise.hpp"
 
 #include <catch2/catch.hpp>
 

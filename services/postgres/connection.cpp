@@ -1,4 +1,4 @@
-#include "services/journal/postgres/connection.hpp"
+#include "services/postgres/connection.hpp"
 
 #include "messages/check.hpp"
 
@@ -221,6 +221,26 @@ void connection::notice(void* self, const pg_result* what) {
   // other warning is expected of our statements, so any is taken for that one.
   if (field_of(what, PG_DIAG_SEVERITY_NONLOCALIZED) == "WARNING")
     static_cast<connection*>(self)->doubtful_ = true;
+}
+
+std::vector<std::string> connection::take_notifications() {
+  std::vector<std::string> out;
+  for (;;) {
+    const std::unique_ptr<PGnotify, decltype(&PQfreemem)> one(PQnotifies(handle_.get()), &PQfreemem);
+    if (one == nullptr)
+      return out;
+    out.emplace_back(one->extra);
+  }
+}
+
+bool connection::wait_for_notifications(const patience& how) {
+  if (broken_)
+    return false;
+  if (!wait_for_socket(PQsocket(handle_.get()), POLLIN, how))
+    return true;
+  if (PQconsumeInput(handle_.get()) != 1 || PQstatus(handle_.get()) != CONNECTION_OK)
+    broken_ = true;
+  return !broken_;
 }
 
 int connection::server_process() const {

@@ -20,6 +20,7 @@ enum class type : std::uint32_t {
   text = 25,
   booleans = 1000,
   byteas = 1001,
+  texts = 1009,
   int8s = 1016,
 };
 
@@ -39,11 +40,17 @@ parameter array(std::span<const std::string_view> strings);
 parameter array(std::span<const std::optional<std::string_view>> strings);
 parameter array(std::span<const std::optional<bool>> truths);
 
+/// Texts without zero bytes.
+parameter text_array(std::span<const std::string> words);
+
 /// A field of a row; nothing is null.
 using field = std::optional<std::string_view>;
 
 /// @returns nothing if the field is null or has another size
 std::optional<std::int64_t> number_of(field from);
 std::optional<bool> truth_of(field from);
+/// Of an array of texts with one dimension or no element. @returns nothing also if it has a null or more than
+/// `most` elements
+std::optional<std::vector<std::string>> texts_of(field from, std::size_t most);
 
 } // namespace godwit::postgres

@@ -1,4 +1,4 @@
-#include "services/journal/postgres/values.hpp"
+#include "services/postgres/values.hpp"
 
 #include <bit>
 #include <cstring>
@@ -91,6 +91,13 @@ parameter array(std::span<const std::optional<bool>> truths) {
   return out;
 }
 
+parameter text_array(std::span<const std::string> words) {
+  parameter out{type::texts, array_head(type::text, words.size(), false)};
+  for (const auto& one : words)
+    put_element(out.bytes, one);
+  return out;
+}
+
 std::optional<std::int64_t> number_of(field from) {
   std::uint64_t number = 0;
   if (!from || from->size() != sizeof number)
@@ -103,6 +110,41 @@ std::optional<bool> truth_of(field from) {
   if (!from || from->size() != 1 || static_cast<unsigned char>(from->front()) > 1)
     return std::nullopt;
   return from->front() == 1;
+}
+
+std::optional<std::vector<std::string>> texts_of(field from, std::size_t most) {
+  if (!from)
+    return std::nullopt;
+  auto rest = *from;
+  const auto number = [&]() -> std::optional<std::uint32_t> {
+    std::uint32_t out = 0;
+    if (rest.size() < sizeof out)
+      return std::nullopt;
+    std::memcpy(&out, rest.data(), sizeof out);
+    rest.remove_prefix(sizeof out);
+    return __builtin_bswap32(out);
+  };
+  const auto dimensions = number();
+  const auto nulls = number();
+  const auto element = number();
+  if (!dimensions || !nulls || !element || *dimensions > 1
+      || *element != static_cast<std::uint32_t>(type::text))
+    return std::nullopt;
+  std::vector<std::string> out;
+  if (*dimensions == 1) {
+    const auto count = number();
+    if (!count || !number() || *count > most)
+      return std::nullopt;
+    for (std::uint32_t i = 0; i < *count; ++i) {
+      const auto size = number();
+      // A null has the length -1.
+      if (!size || *size > rest.size())
+        return std::nullopt;
+      out.emplace_back(rest.substr(0, *size));
+      rest.remove_prefix(*size);
+    }
+  }
+  return rest.empty() ? std::optional(std::move(out)) : std::nullopt;
 }
 
 } // namespace godwit::postgres
