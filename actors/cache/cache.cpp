@@ -57,15 +57,15 @@ void count(const cache_actor_state& state) {
 }
 
 void learn(tiered_cache& blocks, schema::CacheInsert::Reader told) {
-  const auto tokens = read_ids(told.getTokens());
+  const auto names = read_names(told.getNames());
   const auto list = read_ids(told.getBlocks());
   const block_identity parent{told.getParentLow(), told.getParentHigh()};
   if (parent == block_identity{})
-    blocks.device().insert(text_of(told.getTenant()), tokens, list);
+    blocks.device().insert(names, list);
   else
-    blocks.device().extend(parent, tokens, list);
+    blocks.device().extend(parent, names, list);
   if (told.getSwapped())
-    blocks.swapped(text_of(told.getTenant()), tokens);
+    blocks.swapped(names);
 }
 
 letter<schema::CacheHoldings> holdings(const tier_holdings& what) {

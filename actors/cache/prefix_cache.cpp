@@ -22,69 +22,91 @@ prefix_cache::~prefix_cache() {
 }
 
 std::vector<block_id> prefix_cache::find(std::string_view tenant, std::span<const token_id> tokens) {
-  std::vector<block_id> found;
-  found.reserve(tokens.size() / page_tokens);
+  walk at;
+  at.found.reserve(tokens.size() / page_tokens);
   auto identity = hasher_.root(tenant);
-  slot last = none;
-  std::array<block_identity, 32> ahead;
-  // Blocks of a text that was learned at once stand side by side in the index, those of streams that ran side
-  // by side as far apart as there were streams. Where neither holds, the places of some are asked for before
-  // the first one is looked at: places do not depend on each other, as names do.
-  slot step = 1;
-  bool scattered = false;
+  std::array<block_identity, stride> ahead;
   for (bool known = true; known && tokens.size() >= page_tokens;) {
     const auto names = std::span(ahead).first(std::min(tokens.size() / page_tokens, ahead.size()));
     hasher_.chain(identity, tokens.first(names.size() * page_tokens), names);
     identity = names.back();
-    if (scattered) {
-      for (const auto& name : names)
-        index_.prefetch(name);
-      for (const auto& name : names)
-        index_.prefetch_entry(name);
-    }
-    std::size_t misses = 0;
-    for (const auto& name : names) {
-      const auto guess = last + step;
-      const auto hit = index_.find_near(guess, name);
-      known = hit != none;
-      if (!known)
-        break;
-      if (hit != guess) {
-        ++misses;
-        step = last == none ? 1 : hit - last;
-      }
-      last = hit;
-      found.push_back(index_.visit(hit).where);
-    }
-    scattered = misses > names.size() / 4;
+    known = follow(at, names);
     tokens = tokens.subspan(names.size() * page_tokens);
   }
-  index_.visited(last);
-  pool_->retain_blocks(found);
-  return found;
+  return arrive(at);
+}
+
+std::vector<block_id> prefix_cache::find(std::span<const block_identity> names) {
+  walk at;
+  at.found.reserve(names.size());
+  for (bool known = true; known && !names.empty();) {
+    const auto next = names.first(std::min(names.size(), stride));
+    known = follow(at, next);
+    names = names.subspan(next.size());
+  }
+  return arrive(at);
+}
+
+/// Blocks of a text that was learned at once stand side by side in the index, those of streams that ran side
+/// by side as far apart as there were streams. Where neither holds, the places of some are asked for before
+/// the first one is looked at: places do not depend on each other, as names do.
+/// @returns false if one is not known
+bool prefix_cache::follow(walk& at, std::span<const block_identity> names) {
+  if (at.scattered) {
+    for (const auto& name : names)
+      index_.prefetch(name);
+    for (const auto& name : names)
+      index_.prefetch_entry(name);
+  }
+  std::size_t misses = 0;
+  for (const auto& name : names) {
+    const auto guess = at.last + at.step;
+    const auto hit = index_.find_near(guess, name);
+    if (hit == none)
+      return false;
+    if (hit != guess) {
+      ++misses;
+      at.step = at.last == none ? 1 : hit - at.last;
+    }
+    at.last = hit;
+    at.found.push_back(index_.visit(hit).where);
+  }
+  at.scattered = misses > names.size() / 4;
+  return true;
+}
+
+std::vector<block_id> prefix_cache::arrive(walk& at) {
+  index_.visited(at.last);
+  pool_->retain_blocks(at.found);
+  return std::move(at.found);
+}
+
+void prefix_cache::insert(std::span<const block_identity> names, std::span<const block_id> blocks) {
+  learn(none, names, blocks);
 }
 
 void prefix_cache::insert(
   std::string_view tenant, std::span<const token_id> tokens, std::span<const block_id> blocks) {
-  learn(hasher_.root(tenant), none, tokens, blocks);
+  GODWIT_CHECK(tokens.size() >= blocks.size() * page_tokens);
+  std::vector<block_identity> names(blocks.size());
+  hasher_.chain(hasher_.root(tenant), tokens.first(blocks.size() * page_tokens), names);
+  learn(none, names, blocks);
 }
 
 void prefix_cache::extend(
-  const block_identity& parent, std::span<const token_id> tokens, std::span<const block_id> blocks) {
+  const block_identity& parent, std::span<const block_identity> names, std::span<const block_id> blocks) {
   const auto last = index_.find(parent);
   if (last == none)
     pool_->release_blocks(blocks);
   else
-    learn(parent, last, tokens, blocks);
+    learn(last, names, blocks);
 }
 
-void prefix_cache::learn(
-  block_identity identity, slot last, std::span<const token_id> tokens, std::span<const block_id> blocks) {
-  GODWIT_CHECK(tokens.size() >= blocks.size() * page_tokens);
+void prefix_cache::learn(slot last, std::span<const block_identity> names, std::span<const block_id> blocks) {
+  GODWIT_CHECK(names.size() == blocks.size());
   std::size_t done = 0;
   for (; done < blocks.size(); ++done) {
-    identity = hasher_.next(identity, tokens.subspan(done * page_tokens, page_tokens));
-    if (const auto known = index_.find(identity); known != none) {
+    if (const auto known = index_.find(names[done]); known != none) {
       pool_->release_block(blocks[done]);
       index_.refresh(known);
       last = known;
@@ -92,7 +114,7 @@ void prefix_cache::learn(
     }
     if (index_.size() >= options_.budget && !evict_beside(last))
       break;
-    last = index_.add(identity, blocks[done], last);
+    last = index_.add(names[done], blocks[done], last);
   }
   pool_->release_blocks(blocks.subspan(done));
   index_.added(last);

@@ -48,13 +48,19 @@ class prefix_cache {
 
   /// The blocks of the longest known prefix of `tokens`, with a reference of each for the caller.
   std::vector<block_id> find(std::string_view tenant, std::span<const token_id> tokens);
+  /// The same by the names of the blocks.
+  std::vector<block_id> find(std::span<const block_identity> names);
 
-  /// Learns the blocks of a prefix, one for each `page_tokens` tokens, and takes over a reference of each.
-  /// Where it knows equal blocks already, it keeps those. Stops where the budget is used up by blocks in use.
+  /// Learns the blocks of a prefix and takes over a reference of each. Where it knows equal blocks already,
+  /// it keeps those. Stops where the budget is used up by blocks in use.
+  /// @param names one for each block
+  void insert(std::span<const block_identity> names, std::span<const block_id> blocks);
+  /// The same for blocks that have no names yet.
+  /// @param tokens `page_tokens` for each block
   void insert(std::string_view tenant, std::span<const token_id> tokens, std::span<const block_id> blocks);
-  /// The same for blocks that follow another one. Without that one they are of no use, and are not kept.
+  /// Blocks that follow another one. Without that one they are of no use, and are not kept.
   void extend(
-    const block_identity& parent, std::span<const token_id> tokens, std::span<const block_id> blocks);
+    const block_identity& parent, std::span<const block_identity> names, std::span<const block_id> blocks);
 
   /// Gives up blocks that nobody else holds. Pins end before it says that there are no more: they hold
   /// blocks against other cached ones, not against work that could not go on without. @returns how many
@@ -101,8 +107,19 @@ class prefix_cache {
   };
   using pins_by_id = std::map<pin_id, pinned>;
 
-  void learn(
-    block_identity identity, slot last, std::span<const token_id> tokens, std::span<const block_id> blocks);
+  /// Where a walk along a chain of names is.
+  struct walk {
+    slot last = none;
+    slot step = 1; ///< from there to where the next one is expected
+    bool scattered = false;
+    std::vector<block_id> found = {};
+  };
+  /// Names that are looked up together.
+  static constexpr std::size_t stride = 32;
+
+  bool follow(walk& at, std::span<const block_identity> names);
+  std::vector<block_id> arrive(walk& at);
+  void learn(slot last, std::span<const block_identity> names, std::span<const block_id> blocks);
   /// Gives up one block that is not part of the chain that ends with `last`.
   bool evict_beside(slot last);
   pins_by_id::iterator end(pins_by_id::iterator which);

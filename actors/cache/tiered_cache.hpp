@@ -96,7 +96,8 @@ class tiered_cache {
   void forgo(request_id request);
 
   /// A sequence had to give its pages up and will be back: keeps copies of its blocks in host memory.
-  void swapped(std::string_view tenant, std::span<const token_id> tokens);
+  /// @param names of the blocks, from the first of its text on
+  void swapped(std::span<const block_identity> names);
 
   /// Gives up blocks that nobody uses. If there are too few, waits for copies under way, which use some.
   /// @param done called once with how many
@@ -149,9 +150,8 @@ class tiered_cache {
   bool leave(std::span<const block_identity> chain, bool host_too);
 
   // Up: tiers_up.cpp.
-  void begin_load(request_id request, std::string_view tenant, std::span<const token_id> tokens,
-    const block_names& names, std::size_t depth, const onboard_policy::choice& chosen,
-    std::vector<block_id> blocks, std::function<void(tier_load)> then);
+  void begin_load(request_id request, const block_names& names, std::size_t depth,
+    const onboard_policy::choice& chosen, std::vector<block_id> blocks, std::function<void(tier_load)> then);
   std::vector<block_id> room_for(std::uint32_t blocks);
   void run(load& what) const;
   double expected_wait() const;

@@ -83,9 +83,9 @@ void tiered_cache::keep_reused(std::string_view tenant, std::span<const block_id
     });
 }
 
-void tiered_cache::swapped(std::string_view tenant, std::span<const token_id> tokens) {
+void tiered_cache::swapped(std::span<const block_identity> names) {
   if (host_)
-    counters_->swapped_blocks += copy_down(chain_of(tenant, tokens), false);
+    counters_->swapped_blocks += copy_down(names, false);
 }
 
 /// Has those copied that are on the device and not in the host tier. @returns how many

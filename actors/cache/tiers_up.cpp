@@ -43,11 +43,13 @@ std::chrono::milliseconds patience_for(onboarding mode, double compute) {
 tier_answer tiered_cache::find(request_id request, std::string_view tenant, std::span<const token_id> tokens,
   std::function<void(tier_load)> then) {
   tier_answer out;
-  out.blocks = device_.find(tenant, tokens);
-  if (!tiers())
+  if (!tiers()) {
+    out.blocks = device_.find(tenant, tokens);
     return out;
+  }
   forgo(request);
   const auto names = chain_of(tenant, tokens);
+  out.blocks = device_.find(names);
   const auto depth = out.blocks.size();
   keep_reused(tenant, std::span(names).first(depth));
   const auto rest = std::span(names).subspan(depth);
@@ -73,7 +75,7 @@ tier_answer tiered_cache::find(request_id request, std::string_view tenant, std:
   }
   out.loading = wanted;
   out.patience = patience_for(options_.mode, chosen.compute);
-  begin_load(request, tenant, tokens, names, depth, chosen, std::move(blocks), std::move(then));
+  begin_load(request, names, depth, chosen, std::move(blocks), std::move(then));
   return out;
 }
 
@@ -117,17 +119,13 @@ std::vector<block_id> tiered_cache::room_for(std::uint32_t blocks) {
   return out;
 }
 
-void tiered_cache::begin_load(request_id request, std::string_view tenant, std::span<const token_id> tokens,
-  const block_names& names, std::size_t depth, const onboard_policy::choice& chosen,
-  std::vector<block_id> blocks, std::function<void(tier_load)> then) {
+void tiered_cache::begin_load(request_id request, const block_names& names, std::size_t depth,
+  const onboard_policy::choice& chosen, std::vector<block_id> blocks, std::function<void(tier_load)> then) {
   auto what = std::make_shared<load>();
   what->request = request;
-  what->tenant = tenant;
   what->first = static_cast<std::uint32_t>(depth);
   if (depth > 0)
     what->parent = names[depth - 1];
-  const auto mine = tokens.subspan(depth * page_tokens, blocks.size() * page_tokens);
-  what->tokens.assign(mine.begin(), mine.end());
   const auto first = names.begin() + static_cast<std::ptrdiff_t>(depth);
   what->names.assign(first, first + static_cast<std::ptrdiff_t>(blocks.size()));
   what->blocks = std::move(blocks);
@@ -199,11 +197,11 @@ void tiered_cache::loaded(const std::shared_ptr<load>& what) {
     const auto good = std::span(what->blocks).first(done);
     pool_->release_blocks(std::span(what->blocks).subspan(done));
     pool_->retain_blocks(good);
-    const auto tokens = std::span(what->tokens).first(done * page_tokens);
+    const auto names = std::span(what->names).first(done);
     if (what->parent == block_identity{})
-      device_.insert(what->tenant, tokens, good);
+      device_.insert(names, good);
     else
-      device_.extend(what->parent, tokens, good);
+      device_.extend(what->parent, names, good);
     what->then({{good.begin(), good.end()}, what->first, what->host_done, what->disk_done});
   }
   // Blocks that an eviction waits for may have come free.

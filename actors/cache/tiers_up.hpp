@@ -9,10 +9,8 @@ namespace godwit {
 /// Blocks on their way to the device. The lane writes what it has done; all else is fixed before it begins.
 struct tiered_cache::load {
   request_id request = 0;
-  std::string tenant;
   std::uint32_t first = 0; ///< blocks before these
   block_identity parent;   ///< the block before these; zero: they are the first ones
-  std::vector<token_id> tokens;
   block_names names;
   std::vector<block_id> blocks;         ///< of the pool, to be filled
   std::vector<host_tier::place> places; ///< of the first ones, held

@@ -18,7 +18,7 @@ void send_insertions(self_pointer self) {
       b.setTenant(insertion.tenant);
       b.setParentLow(insertion.parent.low);
       b.setParentHigh(insertion.parent.high);
-      write_ids(b.initTokens(static_cast<unsigned>(insertion.tokens.size())), insertion.tokens);
+      write_names(b.initNames(static_cast<unsigned>(2 * insertion.names.size())), insertion.names);
       write_ids(b.initBlocks(static_cast<unsigned>(insertion.blocks.size())), insertion.blocks);
       b.setSwapped(insertion.swapped);
     }));

@@ -48,8 +48,7 @@ void device_state::submit(submission wishes) {
     fresh.sampling = std::move(opening.sampling);
     fresh.cached =
       found_tokens{fresh.kv.length(), opening.cached_host, opening.cached_disk}.first(opening.cached_at_most);
-    fresh.last = hasher_.root(fresh.tenant);
-    advance(fresh, opening.cached.size());
+    name(fresh, opening.cached.size());
     residents_.emplace(opening.key, std::move(fresh));
   }
   meeting_.submit(wishes.role, wishes.seen, std::move(wishes.rows));
@@ -199,11 +198,16 @@ void device_state::preempt(residents::iterator victim) {
   counters_->sequences = residents_.size();
 }
 
-/// Notes that the cache knows the first `blocks` blocks.
-void device_state::advance(resident& which, std::size_t blocks) const {
-  for (; which.inserted < blocks; ++which.inserted)
-    which.last =
-      hasher_.next(which.last, std::span(which.tokens).subspan(which.inserted * page_tokens, page_tokens));
+/// Names the first `blocks` blocks, which the cache knows or is told of. It is told the names too, so that
+/// each block of a sequence is hashed once.
+void device_state::name(resident& which, std::size_t blocks) const {
+  const auto known = which.names.size();
+  if (blocks <= known)
+    return;
+  const auto parent = known == 0 ? hasher_.root(which.tenant) : which.names.back();
+  which.names.resize(blocks);
+  hasher_.chain(parent, std::span(which.tokens).subspan(known * page_tokens, (blocks - known) * page_tokens),
+    std::span(which.names).subspan(known));
 }
 
 /// Hands the blocks that have become full to the cache. It may know nothing of a ragged sequence: whoever
@@ -212,10 +216,11 @@ void device_state::remember(resident& which) {
   if (which.kv.ragged())
     return;
   const std::size_t full = which.kv.length() / page_tokens;
-  if (full <= which.inserted)
+  const auto told = which.names.size();
+  if (full <= told)
     return;
-  insert(which, which.inserted, full);
-  advance(which, full);
+  name(which, full);
+  insert(which, told, full);
 }
 
 /// The same for all blocks of a sequence that goes: the cache may have kept another one's copy of some, and
@@ -223,17 +228,17 @@ void device_state::remember(resident& which) {
 void device_state::remember_all(const resident& which, bool swapped) {
   if (which.kv.ragged())
     return;
-  if (const auto full = which.kv.length() / page_tokens; full > 0)
-    insert(which, 0, full).swapped = swapped;
+  if (!which.names.empty())
+    insert(which, 0, which.names.size()).swapped = swapped;
 }
 
 cache_insertion& device_state::insert(const resident& which, std::size_t first, std::size_t end) {
   cache_insertion insertion;
   insertion.tenant = which.tenant;
   if (first > 0)
-    insertion.parent = which.last;
-  const auto tokens = std::span(which.tokens).subspan(first * page_tokens, (end - first) * page_tokens);
-  insertion.tokens.assign(tokens.begin(), tokens.end());
+    insertion.parent = which.names[first - 1];
+  const auto names = std::span(which.names).subspan(first, end - first);
+  insertion.names.assign(names.begin(), names.end());
   const auto blocks = which.kv.blocks().subspan(first, end - first);
   insertion.blocks.assign(blocks.begin(), blocks.end());
   pool_->retain_blocks(blocks);

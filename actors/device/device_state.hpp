@@ -29,8 +29,8 @@ namespace godwit {
 /// Computed blocks for the cache, which takes over one reference of each.
 struct cache_insertion {
   std::string tenant;
-  block_identity parent;        ///< the block before them; zero: they are the first ones of the tenant's text
-  std::vector<token_id> tokens; ///< blocks.size() * page_tokens of them
+  block_identity parent; ///< the block before them; zero: they are the first ones of the tenant's text
+  std::vector<block_identity> names;
   std::vector<block_id> blocks;
   bool swapped = false; ///< the sequence had to give them up and will be back
 };
@@ -105,10 +105,9 @@ class device_state {
     std::vector<token_id> tokens;
     std::uint32_t prompt_length = 0;
     sampling_settings sampling;
-    bool prompt = true;       ///< nothing sampled yet
-    found_tokens cached;      ///< tokens adopted
-    std::size_t inserted = 0; ///< blocks that the cache knows or was told of
-    block_identity last;      ///< of these
+    bool prompt = true;                ///< nothing sampled yet
+    found_tokens cached;               ///< tokens adopted
+    std::vector<block_identity> names; ///< of the blocks that the cache knows or was told of
     std::optional<clock::time_point> idle_since;
 
     std::uint32_t left() const { return static_cast<std::uint32_t>(tokens.size()) - kv.length(); }
@@ -121,7 +120,7 @@ class device_state {
   void mark_idle(clock::time_point now);
   residents::iterator victim_for(const step_candidate& starved, clock::time_point now);
   void preempt(residents::iterator victim);
-  void advance(resident& which, std::size_t blocks) const;
+  void name(resident& which, std::size_t blocks) const;
   void remember(resident& which);
   void remember_all(const resident& which, bool swapped);
   cache_insertion& insert(const resident& which, std::size_t first, std::size_t end);

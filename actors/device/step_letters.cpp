@@ -67,6 +67,21 @@ void write_keys(capnp::List<std::uint64_t>::Builder to, std::span<const std::uin
     to.set(i, keys[i]);
 }
 
+std::vector<block_identity> read_names(capnp::List<std::uint64_t>::Reader from) {
+  std::vector<block_identity> names;
+  names.reserve(from.size() / 2);
+  for (unsigned i = 0; i + 1 < from.size(); i += 2)
+    names.push_back({from[i], from[i + 1]});
+  return names;
+}
+
+void write_names(capnp::List<std::uint64_t>::Builder to, std::span<const block_identity> names) {
+  for (unsigned i = 0; i + 1 < to.size(); i += 2) {
+    to.set(i, names[i / 2].low);
+    to.set(i + 1, names[i / 2].high);
+  }
+}
+
 letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
   std::span<const row_offer> rows, std::span<const opening_order> openings) {
   return letter<schema::StepSubmission>::make([&](schema::StepSubmission::Builder to) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/cache/block_identity.hpp"
 #include "actors/device/step.hpp"
 #include "messages/letter.hpp"
 #include "messages/result.hpp"
@@ -22,6 +23,10 @@ void write_ids(capnp::List<std::uint32_t>::Builder to, std::span<const std::uint
 /// Lists of requests or sequences.
 std::vector<std::uint64_t> read_keys(capnp::List<std::uint64_t>::Reader from);
 void write_keys(capnp::List<std::uint64_t>::Builder to, std::span<const std::uint64_t> keys);
+/// Names of blocks, each by its two halves.
+std::vector<block_identity> read_names(capnp::List<std::uint64_t>::Reader from);
+/// @param to twice as long as `names`
+void write_names(capnp::List<std::uint64_t>::Builder to, std::span<const block_identity> names);
 
 /// A sequence to open, as prefill knows it.
 struct opening_order {

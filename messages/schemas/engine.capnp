@@ -96,12 +96,14 @@ struct CacheForgo {
 }
 
 struct CacheInsert {
+  # Full blocks of a text, one behind the other.
   tenant @0 :Text;
-  tokens @1 :List(UInt32);
-  blocks @2 :List(UInt32);           # one for each full block of tokens; a reference of each is handed over
+  tokens @1 :List(UInt32);           # of an earlier version; not read
+  blocks @2 :List(UInt32);           # a reference of each is handed over
   parentLow @3 :UInt64;              # identity of the block that comes before them; both 0: they are the first ones
   parentHigh @4 :UInt64;
   swapped @5 :Bool;                  # of a sequence that had to give its pages up and will be back
+  names @6 :List(UInt64);            # identities of the blocks: the low half of each, and its high half
 }
 
 struct CacheRelease {

@@ -29,8 +29,9 @@ TEST_CASE("the cache finds what was inserted, takes back what is not needed, and
   };
   const std::shared_ptr<page_pool> pool = std::move(*page_pool::create({1, 1, 8, kv_type::f16}, 8));
   const auto counters = std::make_shared<engine_counters>();
-  auto tested = system.spawn(cache, pool, block_hasher(identity_key::random(), {}),
-    prefix_cache_options{.budget = 8, .pin_quota = 2}, tier_options{}, counters);
+  const block_hasher hasher(identity_key::random(), {});
+  auto tested = system.spawn(
+    cache, pool, hasher, prefix_cache_options{.budget = 8, .pin_quota = 2}, tier_options{}, counters);
   std::vector<block_id> found;
   auto client = system.spawn([&](cache_client_actor::pointer) -> cache_client_actor::behavior_type {
     return {[&](const letter<schema::CacheFound>& mail) {
@@ -43,9 +44,11 @@ TEST_CASE("the cache finds what was inserted, takes back what is not needed, and
   std::vector<block_id> blocks;
   for (int i = 0; i < 3; ++i)
     blocks.push_back(pool->allocate_block().value());
+  std::vector<block_identity> names(3);
+  hasher.chain(hasher.root("t"), tokens, names);
   caf::anon_send(tested, letter<schema::CacheInsert>::make([&](schema::CacheInsert::Builder b) {
     b.setTenant("t");
-    write_ids(b.initTokens(48), tokens);
+    write_names(b.initNames(6), names);
     write_ids(b.initBlocks(3), blocks);
   }));
   caf::anon_send(tested, letter<schema::CacheLookup>::make([&](schema::CacheLookup::Builder b) {

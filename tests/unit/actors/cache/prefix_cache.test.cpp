@@ -173,7 +173,8 @@ TEST_CASE("blocks that follow a known one are found behind it, without it they a
   const auto whole = text(3);
   const block_hasher hasher(identity_key::derive({}), {});
   const auto first = hasher.next(hasher.root("t"), std::span(whole).first(16));
-  const auto rest = std::span(whole).subspan(16);
+  std::vector<block_identity> rest(2);
+  hasher.chain(first, std::span(whole).subspan(16), rest);
   at.cache->extend(first, rest, at.allocate(2));
   CHECK(at.cache->size() == 0);
   CHECK(at.pool->free_blocks() == 16);
@@ -183,6 +184,11 @@ TEST_CASE("blocks that follow a known one are found behind it, without it they a
   const auto found = at.cache->find("t", whole);
   REQUIRE(found.size() == 3);
   CHECK(std::vector(found.begin() + 1, found.end()) == blocks);
+  // By names as by tokens.
+  rest.insert(rest.begin(), first);
+  CHECK(at.cache->find(rest) == found);
+  rest.insert(rest.begin() + 2, {7, 7});
+  CHECK(at.cache->find(rest).size() == 2);
 }
 
 TEST_CASE("what was asked for often outlives what was not, though it was used before") {
@@ -274,11 +280,12 @@ TEST_CASE("long prefixes are found however their blocks were told: at once, in t
     const auto whole = text(length, static_cast<token_id>(which));
     const auto part = std::span(whole).subspan(told[which].size() * page_tokens, page_tokens);
     const auto block = at.allocate(1);
+    const std::vector names{hasher.next(tips[which], part)};
     if (told[which].empty())
-      at.cache->insert("t", part, block);
+      at.cache->insert(names, block);
     else
-      at.cache->extend(tips[which], part, block);
-    tips[which] = hasher.next(tips[which], part);
+      at.cache->extend(tips[which], names, block);
+    tips[which] = names[0];
     told[which].push_back(block[0]);
   }
   for (std::size_t which = 0; which < texts; ++which) {

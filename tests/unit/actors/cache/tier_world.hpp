@@ -41,6 +41,12 @@ struct tier_world {
     return tokens;
   }
 
+  std::vector<block_identity> names(std::span<const token_id> tokens) const {
+    std::vector<block_identity> out(tokens.size() / page_tokens);
+    hasher.chain(hasher.root("t"), tokens, out);
+    return out;
+  }
+
   std::uint64_t content(std::span<const token_id> tokens, std::size_t index) const {
     std::uint64_t state = 14695981039346656037U;
     for (std::size_t i = 0; i < (index + 1) * page_tokens; ++i)

@@ -223,7 +223,7 @@ TEST_CASE("an eviction waits for copies that hold blocks, and only then ends pin
   REQUIRE(at.compute(pinned));
   REQUIRE(at.compute(text));
   REQUIRE(at.cache->device().pin("t", pinned, prefix_cache::clock::now() + std::chrono::hours(1)));
-  at.cache->swapped("t", text);
+  at.cache->swapped(at.names(text));
   std::optional<std::uint32_t> freed;
   at.cache->evict(3, [&](std::uint32_t blocks) { freed = blocks; });
   CHECK_FALSE(freed);
@@ -239,7 +239,7 @@ TEST_CASE("a preempted sequence's blocks are copied though nobody asked for them
   tier_world at(16, {.host_bytes = 16 * block_size}, on_disk);
   const auto text = at.text(6, 1);
   REQUIRE(at.compute(text));
-  at.cache->swapped("t", text);
+  at.cache->swapped(at.names(text));
   at.settle();
   CHECK(at.counters->swapped_blocks == 6);
   CHECK(on_disk->stats().written == 0);

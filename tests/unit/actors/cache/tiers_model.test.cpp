@@ -72,7 +72,7 @@ void run(std::uint32_t seed, unsigned operations) {
       }
       break;
     case 7:
-      at.cache->swapped("t", any_text(dice));
+      at.cache->swapped(at.names(any_text(dice)));
       break;
     case 8:
       on_disk->refuses = dice() % 8 == 0;

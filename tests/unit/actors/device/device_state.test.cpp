@@ -157,7 +157,9 @@ TEST_CASE("blocks are told to the cache as they become full, of prompts and of a
   auto insertions = step();
   REQUIRE(insertions.size() == 1);
   CHECK(insertions[0].blocks.size() == 2);
-  CHECK(insertions[0].tokens == fixture::text(32));
+  std::vector<block_identity> names(2);
+  at.hasher.chain(at.hasher.root(""), fixture::text(32), names);
+  CHECK(insertions[0].names == names);
   CHECK(insertions[0].parent == block_identity{});
   at.prefill({}, {{1, 13}});
   CHECK(step().empty());
@@ -169,15 +171,22 @@ TEST_CASE("blocks are told to the cache as they become full, of prompts and of a
   insertions = step();
   REQUIRE(insertions.size() == 1);
   CHECK(insertions[0].blocks.size() == 1);
-  CHECK(insertions[0].tokens.size() == page_tokens);
-  CHECK(insertions[0].tokens[13] == 1);
-  const auto first = at.hasher.next(at.hasher.root(""), fixture::text(16));
-  CHECK(insertions[0].parent == at.hasher.next(first, fixture::text(16)));
+  CHECK(insertions[0].parent == names[1]);
+  // 14 tokens of the prompt, and the answer's first two.
+  sampling_settings greedy;
+  greedy.temperature = 0;
+  const auto answer = test::answer_alone(fixture::text(46), 46, greedy, 2, 512);
+  auto third = fixture::text(14);
+  third.insert(third.end(), answer.begin(), answer.end());
+  REQUIRE(third.size() == page_tokens);
+  names.push_back(at.hasher.next(names[1], third));
+  CHECK(insertions[0].names == std::vector{names[2]});
   const std::vector<sequence_key> keys{1};
   at.device.close(keys);
   insertions = at.device.take_insertions();
   REQUIRE(insertions.size() == 1);
   CHECK(insertions[0].blocks.size() == 3);
+  CHECK(insertions[0].names == names);
   CHECK(insertions[0].parent == block_identity{});
   at.pool->release_blocks(insertions[0].blocks);
   CHECK(at.pool->free_blocks() == 16);
