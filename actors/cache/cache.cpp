@@ -41,7 +41,7 @@ void look_up(self_pointer self, schema::CacheLookup::Reader ask, const cache_cli
   const auto answer = state.blocks->find(request, text_of(ask.getTenant()), tokens,
     [self, request, client](const tier_load& what) { self->send(client, found(request, what)); });
   ++state.counters->cache_lookups;
-  state.counters->cache_hits += answer.blocks.empty() && answer.loading == 0 ? 0 : 1;
+  state.counters->cache_hits += answer.blocks.empty() && answer.loading == 0 && answer.tail == 0 ? 0 : 1;
   state.counters->found_tokens += answer.blocks.size() * page_tokens;
   self->send(client, letter<schema::CacheFound>::make([&](schema::CacheFound::Builder b) {
     b.setRequest(request);
@@ -49,6 +49,8 @@ void look_up(self_pointer self, schema::CacheLookup::Reader ask, const cache_cli
     b.setLoading(answer.loading);
     b.setPatienceMs(static_cast<std::uint32_t>(answer.patience.count()));
     b.setWaiting(answer.waiting);
+    b.setGap(answer.gap);
+    b.setTail(answer.tail);
   }));
 }
 

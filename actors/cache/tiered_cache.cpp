@@ -52,7 +52,7 @@ tiered_cache::tiered_cache(std::shared_ptr<page_pool> pool, const block_hasher& 
     counters_(std::move(counters)), post_(std::move(post)), device_(pool_, hasher, device),
     host_(std::move(host)), policy_(options.mode, device.doubles_at, pool_->shape().block_bytes()) {
   if (tiers())
-    lanes_ = options_.lanes();
+    lanes_ = options_.lanes ? options_.lanes() : threaded_lanes();
 }
 
 tiered_cache::~tiered_cache() {

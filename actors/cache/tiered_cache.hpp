@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace godwit {
@@ -36,7 +37,7 @@ struct tier_options {
   std::uint8_t reuse = 1;                ///< a block goes down when it was asked for so often
   std::uint32_t in_flight = 0; ///< blocks on their way down because of that; 0: a quarter of the pool
   onboarding mode = onboarding::measured;
-  std::function<tier_lanes()> lanes = threaded_lanes;
+  std::function<tier_lanes()> lanes = {}; ///< null: threaded_lanes
 };
 
 /// Tokens that each tier has of a text, from the first on. Several may have the same.
@@ -50,8 +51,10 @@ struct tier_holdings {
 struct tier_answer {
   std::vector<block_id> blocks;          ///< on the device, with a reference of each for the caller
   std::uint32_t loading = 0;             ///< blocks that follow and are being brought there
+  std::uint32_t gap = 0;                 ///< blocks behind those that the caller is to compute, while
+  std::uint32_t tail = 0;                ///< so many that stand behind them are being brought
   std::uint32_t waiting = 0;             ///< blocks that a lower tier has, and for which there is no room now
-  std::chrono::milliseconds patience{0}; ///< computing the loading ones would take so long
+  std::chrono::milliseconds patience{0}; ///< computing all that is being brought would take so long
 };
 
 /// What was brought to the device for a look-up.
@@ -89,7 +92,8 @@ class tiered_cache {
 
   /// Finds the longest prefix over all tiers.
   /// @param tokens those that are wanted, at most; the prompt may be longer
-  /// @param then called once with what was loaded if the answer says that something is; not after forgo()
+  /// @param then called once with what was loaded if the answer says that something is, and once for the tail
+  /// if there is one, in any order; not after forgo()
   tier_answer find(request_id request, std::string_view tenant, std::span<const token_id> tokens,
     std::function<void(tier_load)> then);
   /// Nobody waits for what is being loaded for this request: its blocks are free within one block's time.
@@ -150,9 +154,16 @@ class tiered_cache {
   bool leave(std::span<const block_identity> chain, bool host_too);
 
   // Up: tiers_up.cpp.
-  void begin_load(request_id request, const block_names& names, std::size_t depth,
-    const onboard_policy::choice& chosen, std::vector<block_id> blocks, std::function<void(tier_load)> then);
-  std::vector<block_id> room_for(std::uint32_t blocks);
+  /// Which blocks of a chain are brought, and from where.
+  struct stretch {
+    std::uint32_t first = 0;
+    std::uint32_t host = 0;
+    std::uint32_t disk = 0; ///< behind those
+    bool behind_a_gap = false;
+  };
+  void begin_load(request_id request, const block_names& names, const stretch& which,
+    std::span<const block_id> blocks, const std::function<void(tier_load)>& then);
+  std::vector<block_id> room_for(std::uint32_t blocks, std::uint32_t beside);
   void run(load& what) const;
   double expected_wait() const;
   void loaded(const std::shared_ptr<load>& what);
@@ -168,7 +179,8 @@ class tiered_cache {
   std::unique_ptr<host_tier> host_; ///< may be null
   onboard_policy policy_;
 
-  std::map<request_id, std::shared_ptr<load>> loads_;
+  /// By request, and whether it stands behind a gap.
+  std::map<std::pair<request_id, bool>, std::shared_ptr<load>> loads_;
   std::list<waiting_eviction> evictions_;
   std::uint32_t copying_ = 0;                  ///< blocks on their way to the host
   std::unordered_set<block_identity> writing_; ///< on their way to the cold store

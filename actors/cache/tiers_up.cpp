@@ -30,7 +30,7 @@ double seconds_since(clock::time_point start) {
 }
 
 std::chrono::milliseconds patience_for(onboarding mode, double compute) {
-  if (mode == onboarding::always)
+  if (mode != onboarding::measured)
     return most_patience;
   if (compute <= 0)
     return blind_patience;
@@ -68,14 +68,28 @@ tier_answer tiered_cache::find(request_id request, std::string_view tenant, std:
   const auto wanted = chosen.host + chosen.disk;
   if (wanted == 0)
     return out;
-  auto blocks = room_for(wanted);
+  const auto blocks = room_for(wanted, chosen.gap);
   if (blocks.empty()) {
-    out.waiting = wanted;
+    out.waiting = wanted + chosen.gap;
     return out;
   }
-  out.loading = wanted;
+  ++counters_->onboard_loads;
   out.patience = patience_for(options_.mode, chosen.compute);
-  begin_load(request, names, depth, chosen, std::move(blocks), std::move(then));
+  const auto first = static_cast<std::uint32_t>(depth);
+  if (chosen.gap == 0) {
+    out.loading = wanted;
+    begin_load(request, names, {first, chosen.host, chosen.disk}, blocks, then);
+    return out;
+  }
+  ++counters_->onboard_overlapped;
+  out.loading = chosen.host;
+  out.gap = chosen.gap;
+  out.tail = chosen.disk;
+  const auto own = std::span(blocks);
+  begin_load(
+    request, names, {first + chosen.host + chosen.gap, 0, chosen.disk, true}, own.subspan(chosen.host), then);
+  if (chosen.host > 0)
+    begin_load(request, names, {first, chosen.host, 0}, own.first(chosen.host), then);
   return out;
 }
 
@@ -98,9 +112,10 @@ double tiered_cache::expected_wait() const {
 }
 
 /// So many blocks of the pool, all or none. Leaves one for each sequence that runs, so that none loses its
-/// pages with its next token because of a prompt that has not even begun.
-std::vector<block_id> tiered_cache::room_for(std::uint32_t blocks) {
-  const auto wanted = blocks + static_cast<std::uint32_t>(counters_->sequences.load()) + 1;
+/// pages with its next token because of a prompt that has not even begun, and those that the prompt computes
+/// beside them.
+std::vector<block_id> tiered_cache::room_for(std::uint32_t blocks, std::uint32_t beside) {
+  const auto wanted = blocks + beside + static_cast<std::uint32_t>(counters_->sequences.load()) + 1;
   if (wanted > pool_->capacity_blocks())
     return {};
   if (const auto free = pool_->free_blocks(); free < wanted)
@@ -119,27 +134,26 @@ std::vector<block_id> tiered_cache::room_for(std::uint32_t blocks) {
   return out;
 }
 
-void tiered_cache::begin_load(request_id request, const block_names& names, std::size_t depth,
-  const onboard_policy::choice& chosen, std::vector<block_id> blocks, std::function<void(tier_load)> then) {
+void tiered_cache::begin_load(request_id request, const block_names& names, const stretch& which,
+  std::span<const block_id> blocks, const std::function<void(tier_load)>& then) {
   auto what = std::make_shared<load>();
-  what->request = request;
-  what->first = static_cast<std::uint32_t>(depth);
-  if (depth > 0)
-    what->parent = names[depth - 1];
-  const auto first = names.begin() + static_cast<std::ptrdiff_t>(depth);
-  what->names.assign(first, first + static_cast<std::ptrdiff_t>(blocks.size()));
-  what->blocks = std::move(blocks);
-  for (std::uint32_t i = 0; i < chosen.host; ++i) {
+  what->key = {request, which.behind_a_gap};
+  what->first = which.first;
+  if (which.first > 0)
+    what->parent = names[which.first - 1];
+  const auto mine = std::span(names).subspan(which.first, blocks.size());
+  what->names.assign(mine.begin(), mine.end());
+  what->blocks.assign(blocks.begin(), blocks.end());
+  for (std::uint32_t i = 0; i < which.host; ++i) {
     what->places.push_back(host_->find(what->names[i]));
     host_->hold(what->places.back());
   }
-  what->then = std::move(then);
+  what->then = then;
   what->since = clock::now();
-  what->expected = chosen.seconds;
-  loads_[request] = what;
-  ++counters_->onboard_loads;
+  what->expected = policy_.reading(which.host, which.disk);
+  loads_[what->key] = what;
   counters_->onboard_staged += what->blocks.size();
-  auto& lane = chosen.disk > 0 ? *lanes_.read : *lanes_.memory;
+  auto& lane = which.disk > 0 ? *lanes_.read : *lanes_.memory;
   const auto submitted = lane.submit(
     [this, what] {
       run(*what);
@@ -192,7 +206,7 @@ void tiered_cache::loaded(const std::shared_ptr<load>& what) {
     pool_->release_blocks(what->blocks);
     ++counters_->onboard_forgone;
   } else {
-    loads_.erase(what->request);
+    loads_.erase(what->key);
     const std::size_t done = what->host_done + what->disk_done;
     const auto good = std::span(what->blocks).first(done);
     pool_->release_blocks(std::span(what->blocks).subspan(done));
@@ -210,11 +224,11 @@ void tiered_cache::loaded(const std::shared_ptr<load>& what) {
 }
 
 void tiered_cache::forgo(request_id request) {
-  const auto item = loads_.find(request);
-  if (item == loads_.end())
-    return;
-  item->second->forgone = true;
-  loads_.erase(item);
+  for (const bool behind_a_gap : {false, true})
+    if (const auto item = loads_.find({request, behind_a_gap}); item != loads_.end()) {
+      item->second->forgone = true;
+      loads_.erase(item);
+    }
 }
 
 } // namespace godwit

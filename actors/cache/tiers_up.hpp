@@ -8,7 +8,7 @@ namespace godwit {
 
 /// Blocks on their way to the device. The lane writes what it has done; all else is fixed before it begins.
 struct tiered_cache::load {
-  request_id request = 0;
+  std::pair<request_id, bool> key;
   std::uint32_t first = 0; ///< blocks before these
   block_identity parent;   ///< the block before these; zero: they are the first ones
   block_names names;

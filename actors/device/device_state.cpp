@@ -48,11 +48,44 @@ void device_state::submit(submission wishes) {
     fresh.sampling = std::move(opening.sampling);
     fresh.cached =
       found_tokens{fresh.kv.length(), opening.cached_host, opening.cached_disk}.first(opening.cached_at_most);
+    fresh.cached_at_most = opening.cached_at_most;
+    fresh.hole_at = opening.hole_at;
+    GODWIT_CHECK(fresh.hole_at == 0
+                 || (fresh.hole_at > fresh.kv.length() && fresh.hole_at < fresh.tokens.size()
+                     && fresh.hole_at % page_tokens == 0));
     name(fresh, opening.cached.size());
     residents_.emplace(opening.key, std::move(fresh));
   }
+  for (auto& filling : wishes.fillings)
+    fill(filling);
   meeting_.submit(wishes.role, wishes.seen, std::move(wishes.rows));
   counters_->sequences = residents_.size();
+}
+
+/// Takes blocks behind what was computed while they were brought.
+void device_state::fill(hole_filling& what) {
+  const auto found = residents_.find(what.key);
+  // It may have ended or lost its pages since, or heads may have been cut: then they are of use to nobody.
+  const bool fits = found != residents_.end() && found->second.hole_at == what.at && what.at > 0
+                    && (what.blocks.empty() || found->second.kv.length() == what.at);
+  if (!fits || found->second.kv.ragged()) {
+    pool_->release_blocks(what.blocks);
+    what.blocks.clear();
+  }
+  if (!fits)
+    return;
+  auto& which = found->second;
+  which.hole_at = 0;
+  if (what.blocks.empty())
+    return;
+  which.kv.adopt(what.blocks);
+  GODWIT_CHECK(which.kv.length() < which.tokens.size());
+  const auto more = std::min(static_cast<std::uint32_t>(what.blocks.size() * page_tokens),
+    which.cached_at_most - std::min(which.cached_at_most, which.cached.all));
+  which.cached.all += more;
+  which.cached.disk += more;
+  // The cache could not learn them when they came: it did not know the block before them yet.
+  remember(which);
 }
 
 void device_state::close(std::span<const sequence_key> keys) {
@@ -143,7 +176,7 @@ void device_state::collect() {
       const auto found = residents_.find(row.sequence);
       const bool twice = std::any_of(candidates_.begin(), candidates_.end(),
         [&](const step_candidate& other) { return other.sequence == row.sequence; });
-      if (found == residents_.end() || row.tokens == 0 || twice)
+      if (found == residents_.end() || row.tokens == 0 || twice || found->second.ahead() == 0)
         continue;
       const auto& which = found->second;
       step_candidate candidate;
@@ -151,8 +184,8 @@ void device_state::collect() {
       candidate.order = which.order;
       candidate.prompt = which.prompt;
       candidate.room_only = row.tokens == room_only;
-      candidate.tokens = std::min(row.tokens, which.left());
-      candidate.blocks = which.kv.blocks_needed(which.left());
+      candidate.tokens = std::min(row.tokens, which.ahead());
+      candidate.blocks = which.kv.blocks_needed(which.ahead());
       candidates_.push_back(candidate);
     }
 }
@@ -325,7 +358,7 @@ void device_state::reserve(step_result& result) {
   std::erase_if(plan_.rows, [&](const planned_row& row) {
     const auto key = candidates_[row.candidate].sequence;
     auto& which = residents_.at(key);
-    if (which.kv.reserve(which.left()))
+    if (which.kv.reserve(which.ahead()))
       return false;
     result.rows.push_back(describe(key, which, row_outcome::starved));
     return true;

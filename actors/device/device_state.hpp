@@ -107,13 +107,18 @@ class device_state {
     sampling_settings sampling;
     bool prompt = true;                ///< nothing sampled yet
     found_tokens cached;               ///< tokens adopted
+    std::uint32_t cached_at_most = 0;  ///< see sequence_opening
+    std::uint32_t hole_at = 0;         ///< tokens; above 0: no farther, blocks for what is behind are coming
     std::vector<block_identity> names; ///< of the blocks that the cache knows or was told of
     std::optional<clock::time_point> idle_since;
 
     std::uint32_t left() const { return static_cast<std::uint32_t>(tokens.size()) - kv.length(); }
+    /// Of these, what can be computed now.
+    std::uint32_t ahead() const { return hole_at > 0 ? hole_at - kv.length() : left(); }
   };
   using residents = std::map<sequence_key, resident>;
 
+  void fill(hole_filling& what);
   void take_recalled();
   void end(residents::iterator which);
   void collect();

@@ -60,6 +60,7 @@ struct engine_counters {
   number offload_waiting{0};     ///< blocks on their way down now
   number swapped_blocks{0};      ///< of preempted sequences, copied to the host
   number onboard_loads{0};       ///< look-ups for which blocks were brought
+  number onboard_overlapped{0};  ///< of these, with a part that was computed meanwhile
   number onboard_nanoseconds{0}; ///< from the look-up to the last block
   number onboard_staged{0};      ///< blocks of the pool that are being filled now
   number onboard_declined{0};    ///< blocks that were there, but cheaper to compute

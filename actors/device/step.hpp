@@ -58,6 +58,15 @@ struct sequence_opening {
   std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< of their tokens, those that others computed
   std::uint32_t cached_host = 0;                    ///< of their tokens, those that came from host memory
   std::uint32_t cached_disk = 0;                    ///< and from the cold tier
+  /// Above 0: it is computed up to so many tokens only, a multiple of page_tokens, until a filling comes.
+  std::uint32_t hole_at = 0;
+};
+
+/// Blocks that were brought while those before them were computed, for the hole that was left for them.
+struct hole_filling {
+  sequence_key key = 0;
+  std::uint32_t at = 0;         ///< tokens before the hole
+  std::vector<block_id> blocks; ///< from the cold tier, with a reference of each; none: it is to be computed
 };
 
 /// In an offer, in place of a number: nothing is to be computed, but room made for all of it as if it were.
@@ -76,6 +85,7 @@ struct submission {
   step_number seen = 0; ///< the last step whose result the sender knew
   std::vector<sequence_opening> openings;
   std::vector<row_offer> rows;
+  std::vector<hole_filling> fillings = {};
 };
 
 enum class row_outcome : std::uint8_t {

@@ -83,7 +83,8 @@ void write_names(capnp::List<std::uint64_t>::Builder to, std::span<const block_i
 }
 
 letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
-  std::span<const row_offer> rows, std::span<const opening_order> openings) {
+  std::span<const row_offer> rows, std::span<const opening_order> openings,
+  std::span<const hole_filling> fillings) {
   return letter<schema::StepSubmission>::make([&](schema::StepSubmission::Builder to) {
     to.setRole(role == step_role::prefill ? schema::StepRole::PREFILL : schema::StepRole::DECODE);
     to.setSeen(seen);
@@ -104,6 +105,13 @@ letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
       opened[i].setCachedAtMost(order.cached_at_most);
       opened[i].setCachedHost(order.cached_host);
       opened[i].setCachedDisk(order.cached_disk);
+      opened[i].setHoleAt(order.hole_at);
+    }
+    auto filled = to.initFillings(static_cast<unsigned>(fillings.size()));
+    for (unsigned i = 0; i < filled.size(); ++i) {
+      filled[i].setSequence(fillings[i].key);
+      filled[i].setAt(fillings[i].at);
+      write_ids(filled[i].initBlocks(static_cast<unsigned>(fillings[i].blocks.size())), fillings[i].blocks);
     }
   });
 }
@@ -127,8 +135,11 @@ submission unpack(schema::StepSubmission::Reader from) {
     opening.cached_at_most = opened.getCachedAtMost();
     opening.cached_host = opened.getCachedHost();
     opening.cached_disk = opened.getCachedDisk();
+    opening.hole_at = opened.getHoleAt();
     to.openings.push_back(std::move(opening));
   }
+  for (const auto filling : from.getFillings())
+    to.fillings.push_back({filling.getSequence(), filling.getAt(), read_ids(filling.getBlocks())});
   return to;
 }
 

@@ -37,10 +37,12 @@ struct opening_order {
   std::uint32_t cached_at_most = ~std::uint32_t{0};
   std::uint32_t cached_host = 0; ///< tokens
   std::uint32_t cached_disk = 0;
+  std::uint32_t hole_at = 0; ///< see sequence_opening
 };
 
 letter<schema::StepSubmission> pack_submission(step_role role, step_number seen,
-  std::span<const row_offer> rows, std::span<const opening_order> openings = {});
+  std::span<const row_offer> rows, std::span<const opening_order> openings = {},
+  std::span<const hole_filling> fillings = {});
 submission unpack(schema::StepSubmission::Reader from);
 
 letter<schema::StepResult> pack(const step_result& result);

@@ -77,7 +77,7 @@ result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> lo
   made_engine.counters = counters;
   made_engine.kv_blocks = blocks;
   auto tiers = options.tiers;
-  if (!options.detached)
+  if (!options.detached && !tiers.lanes)
     tiers.lanes = immediate_lanes;
   if (tiers.host_bytes > 0)
     if (const auto tried = host_tier::create(shape.kv.block_bytes(), tiers.host_bytes, keeping.doubles_at);

@@ -48,6 +48,8 @@ prefix_answer read_answer(schema::CacheFound::Reader from) {
   to.waiting = from.getWaiting();
   to.host = from.getHost();
   to.disk = from.getDisk();
+  to.gap = from.getGap();
+  to.tail = from.getTail();
   return to;
 }
 
@@ -80,7 +82,8 @@ void submit(self_pointer self, bool answer) {
   if (wishes.rows.empty() && !answer)
     return;
   state.outstanding = !wishes.rows.empty();
-  self->send(state.device, pack_submission(step_role::prefill, state.seen, wishes.rows, wishes.openings));
+  self->send(state.device,
+    pack_submission(step_role::prefill, state.seen, wishes.rows, wishes.openings, wishes.fillings));
 }
 
 template <class Handle>
@@ -219,6 +222,8 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       self->state.queue->take(unpack(mail.read()));
       if (const auto closing = self->state.queue->take_closing(); !closing.empty())
         self->send(self->state.device, pack_close(closing));
+      release(self, self->state.queue->take_unused());
+      forgo(self, self->state.queue->take_forgone());
       submit(self, true);
       begin(self);
     },
@@ -232,7 +237,7 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       const auto request = mail.read().getRequest();
       if (!self->state.queue->answer(request, answer, prefill_queue::clock::now())) {
         release(self, answer.blocks);
-        if (answer.loading > 0)
+        if (answer.loading > 0 || answer.tail > 0)
           forgo(self, {request});
       }
       submit(self, false);
@@ -252,6 +257,7 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       self->state.timer = false;
       const auto now = prefill_queue::clock::now();
       forgo(self, self->state.queue->expire(now - cache_patience, now));
+      release(self, self->state.queue->take_unused());
       begin(self);
       submit(self, false);
     },

@@ -83,21 +83,33 @@ bool prefill_queue::waits_for_twin(const prompt& which) const {
       std::mismatch(which.tokens.begin(), which.tokens.end(), other.tokens.begin(), other.tokens.end());
     const auto shared =
       static_cast<std::size_t>(differs.first - which.tokens.begin()) / page_tokens * page_tokens;
-    const auto there = other.at == stage::looking ? 0 : other.tokens.size() - other.left;
-    return shared >= there + worthwhile_tokens;
+    const auto reached = other.at == stage::looking ? 0 : there(other);
+    return shared >= reached + worthwhile_tokens;
   });
 }
 
 bool prefill_queue::answer(request_id request, const prefix_answer& what, clock::time_point now) {
   const auto item = prompts_.find(request);
-  if (item == prompts_.end() || item->second.at != stage::looking || item->second.cached.size() != what.first)
+  if (item == prompts_.end())
     return false;
   auto& which = item->second;
+  if (which.tail.coming && what.first * page_tokens == which.tail.at) {
+    which.tail.coming = false;
+    which.tail.blocks = what.blocks;
+    return true;
+  }
+  if (which.at != stage::looking || which.cached.size() != what.first)
+    return false;
   which.cached.insert(which.cached.end(), what.blocks.begin(), what.blocks.end());
   which.host += what.host * page_tokens;
   which.disk += what.disk * page_tokens;
   which.waiting = what.waiting;
   GODWIT_CHECK(which.cached.size() * page_tokens < which.tokens.size());
+  if (what.tail > 0) {
+    const auto before = static_cast<std::uint32_t>(which.cached.size()) + what.loading + what.gap;
+    GODWIT_CHECK(what.gap > 0 && std::size_t{before + what.tail} * page_tokens < which.tokens.size());
+    which.tail = {before * page_tokens, true, {}, now + what.patience};
+  }
   which.loading = what.loading > 0;
   if (which.loading)
     which.until = now + what.patience;
@@ -117,15 +129,30 @@ void prefill_queue::ready(prompt& which) {
 std::vector<request_id> prefill_queue::expire(clock::time_point since, clock::time_point now) {
   std::vector<request_id> forgone;
   for (auto& [request, which] : prompts_) {
+    if (which.at == stage::active && which.tail.coming && there(which) == which.tail.at
+        && which.tail.until <= now) {
+      which.tail.coming = false;
+      forgone.push_back(request);
+    }
     if (which.at != stage::looking)
       continue;
     if (which.loading ? which.until > now : which.asked >= since)
       continue;
-    if (which.loading)
+    if (which.loading) {
+      // That ends what is brought behind it too.
+      unused_.insert(unused_.end(), which.tail.blocks.begin(), which.tail.blocks.end());
+      which.tail = {};
       forgone.push_back(request);
+    }
     ready(which);
   }
   return forgone;
+}
+
+bool prefill_queue::looking_up() const {
+  return count(stage::looking) > 0 || std::any_of(prompts_.begin(), prompts_.end(), [](const auto& item) {
+    return item.second.tail.coming;
+  });
 }
 
 prefill_wishes prefill_queue::wishes() {
@@ -133,14 +160,33 @@ prefill_wishes prefill_queue::wishes() {
   for (auto* item : by_rank(stage::ready)) {
     auto& which = item->second;
     out.openings.push_back({which.ask, which.tokens, which.order.arrival, std::exchange(which.cached, {}),
-      which.cached_at_most, which.host, which.disk});
+      which.cached_at_most, which.host, which.disk, which.tail.at});
     move(which, stage::active);
   }
   for (auto* item : by_rank(stage::active))
     if (!item->second.blocked)
-      out.rows.push_back(
-        {item->first, wants_room(item->second) ? room_only : std::min(item->second.left, limits_.offer)});
+      offer(*item, out);
   return out;
+}
+
+void prefill_queue::offer(prompts::value_type& item, prefill_wishes& out) const {
+  auto& which = item.second;
+  auto& tail = which.tail;
+  auto most = std::min(which.left, limits_.offer);
+  if (tail.at > 0) {
+    const auto gap = tail.at - there(which);
+    if (tail.coming && gap == 0)
+      return;
+    if (gap == 0 || (!tail.coming && tail.blocks.empty())) {
+      which.left -= static_cast<std::uint32_t>(tail.blocks.size() * page_tokens);
+      out.fillings.push_back({item.first, tail.at, std::move(tail.blocks)});
+      tail = {};
+      most = std::min(which.left, limits_.offer);
+    } else {
+      most = std::min(most, gap);
+    }
+  }
+  out.rows.push_back({item.first, wants_room(which) ? room_only : most});
 }
 
 std::vector<request_id> prefill_queue::take(const step_result& result) {
@@ -168,15 +214,21 @@ std::vector<request_id> prefill_queue::take(const step_result& result) {
       break;
     case row_outcome::starved:
       which.blocked = true;
+      // What it waits for holds pages, which others may need to go on.
+      give_up(*item);
       if (which.waiting > 0 && !which.begun)
         look_up_again(*item);
       break;
     case row_outcome::preempted:
       which.cached_at_most = std::min(which.cached_at_most, row.cached);
       which.blocked = which.room_made = false;
+      give_up(*item);
+      which.tail = {};
       move(which, stage::queued);
       break;
     case row_outcome::failed:
+      give_up(*item);
+      which.tail = {};
       move(which, stage::handed);
       break;
     }
@@ -187,6 +239,15 @@ std::vector<request_id> prefill_queue::take(const step_result& result) {
 /// Lower tiers have blocks of it, and the device has not made room for them yet.
 bool prefill_queue::wants_room(const prompt& which) {
   return which.waiting > 0 && !which.begun && !which.room_made;
+}
+
+/// It computes what was being brought for it.
+void prefill_queue::give_up(prompts::value_type& item) {
+  auto& tail = item.second.tail;
+  if (std::exchange(tail.coming, false))
+    forgone_.push_back(item.first);
+  unused_.insert(unused_.end(), tail.blocks.begin(), tail.blocks.end());
+  tail.blocks.clear();
 }
 
 void prefill_queue::look_up_again(prompts::value_type& item) {
@@ -209,8 +270,10 @@ dropped_prompt prefill_queue::leave(prompt& which) {
   dropped_prompt out;
   out.known = true;
   out.close = which.at == stage::active;
-  out.forgo = std::exchange(which.loading, false);
+  out.forgo = std::exchange(which.loading, false) || which.tail.coming;
   out.unused = std::exchange(which.cached, {});
+  out.unused.insert(out.unused.end(), which.tail.blocks.begin(), which.tail.blocks.end());
+  which.tail = {};
   move(which, stage::handed);
   return out;
 }

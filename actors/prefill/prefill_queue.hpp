@@ -42,6 +42,8 @@ struct prefix_answer {
   std::uint32_t waiting = 0;             ///< blocks that a lower tier has, if only there were room
   std::uint32_t host = 0;                ///< of `blocks`, brought from host memory
   std::uint32_t disk = 0;                ///< and from the cold tier
+  std::uint32_t gap = 0;                 ///< blocks behind all these to compute,
+  std::uint32_t tail = 0;                ///< while these are brought, which a last answer tells
 };
 
 /// What dropping a request leaves to be done.
@@ -56,12 +58,14 @@ struct dropped_prompt {
 struct prefill_wishes {
   std::vector<opening_order> openings;
   std::vector<row_offer> rows;
+  std::vector<hole_filling> fillings = {};
 };
 
 /// The requests of a worker from acceptance to end: first in a queue by rank, then looked up in the cache,
 /// then computed in chunks on the device, then handed to decode; and back to the queue if their pages are
 /// lost. A prompt that shares its beginning with one that is being computed waits for it, so as to find it in
-/// the cache.
+/// the cache. What the cache brings for a prompt may have a hole before it, which is computed meanwhile; who
+/// has come to what is still on its way waits for that.
 class prefill_queue {
  public:
   using clock = std::chrono::steady_clock;
@@ -87,15 +91,20 @@ class prefill_queue {
   /// under way for too long. @returns requests for which the cache need not bring them any more
   std::vector<request_id> expire(clock::time_point since, clock::time_point now);
   void expire(clock::time_point since) { expire(since, since); }
-  bool looking_up() const { return count(stage::looking) > 0; }
+  /// Some prompt waits for the cache, or will.
+  bool looking_up() const;
 
-  /// What to submit: openings are in it once, rows of every active prompt each time.
+  /// What to submit: openings and fillings are in it once, the latter only with a row of their prompt; rows
+  /// of every active prompt each time.
   prefill_wishes wishes();
   /// Results of a step. @returns prompts that got their first token
   std::vector<request_id> take(const step_result& result);
   /// Sequences to close, to be looked up again: lower tiers have blocks of them, and the device has room now,
   /// or will have when pages come free.
   std::vector<sequence_key> take_closing() { return std::exchange(closing_, {}); }
+  /// Blocks that came for prompts which do without them, and prompts for which no more need be brought.
+  std::vector<block_id> take_unused() { return std::exchange(unused_, {}); }
+  std::vector<request_id> take_forgone() { return std::exchange(forgone_, {}); }
   /// Pages came free.
   void unblock();
 
@@ -123,6 +132,13 @@ class prefill_queue {
     active,  ///< on the device
     handed,  ///< decode has it, or it was dropped
   };
+  /// What is brought for a prompt while it computes what stands before that.
+  struct awaited {
+    std::uint32_t at = 0;         ///< tokens before it; 0: there is nothing
+    bool coming = false;          ///< it has not come yet
+    std::vector<block_id> blocks; ///< what came; none: there is nothing to wait for any more
+    clock::time_point until{};    ///< when it is not waited for any longer
+  };
   struct prompt {
     letter<schema::GenerateRequest> ask;
     rank order;
@@ -138,7 +154,8 @@ class prefill_queue {
     std::uint32_t waiting = 0; ///< blocks that the cache has no room to bring
     bool begun = false;        ///< some of it was computed since it was opened
     bool room_made = false;    ///< the device made room for it once: it does not ask again
-    std::uint32_t left = 0;    ///< tokens to compute
+    std::uint32_t left = 0;    ///< tokens that are not there yet
+    awaited tail;
     std::uint32_t cached_at_most = ~std::uint32_t{0}; ///< the rest of what is found it computed before
     bool blocked = false;                             ///< starved: not offered until pages come free
     bool first_token = false;                         ///< it had one before
@@ -154,6 +171,12 @@ class prefill_queue {
   void look_up_again(prompts::value_type& item);
   void count(const found_tokens& found);
   dropped_prompt leave(prompt& which);
+  /// Tokens that are there, of an active prompt.
+  static std::uint32_t there(const prompt& which) {
+    return static_cast<std::uint32_t>(which.tokens.size()) - which.left;
+  }
+  void give_up(prompts::value_type& item);
+  void offer(prompts::value_type& item, prefill_wishes& out) const;
   bool behind_a_blocked_one(const prompt& which) const;
   bool waits_for_twin(const prompt& which) const;
   std::vector<prompts::value_type*> by_rank(stage at);
@@ -164,6 +187,8 @@ class prefill_queue {
   std::uint64_t arrivals_ = 0;
   found_tokens cached_tokens_;
   std::vector<sequence_key> closing_;
+  std::vector<block_id> unused_;
+  std::vector<request_id> forgone_;
 };
 
 } // namespace godwit

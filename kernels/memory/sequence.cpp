@@ -31,11 +31,11 @@ sequence& sequence::operator=(sequence&& other) noexcept {
 }
 
 void sequence::adopt(std::span<const block_id> blocks) {
-  GODWIT_CHECK(blocks_.empty() && length_ == 0 && !ragged());
-  GODWIT_CHECK(blocks.size() <= std::numeric_limits<position_t>::max() / page_tokens);
+  GODWIT_CHECK(blocks_.size() * page_tokens == length_ && !ragged());
+  GODWIT_CHECK(blocks.size() <= (std::numeric_limits<position_t>::max() - length_) / page_tokens);
   for (const auto block : blocks)
     append(block);
-  length_ = static_cast<position_t>(blocks.size() * page_tokens);
+  length_ += static_cast<position_t>(blocks.size() * page_tokens);
 }
 
 bool sequence::shares_tail() const {

@@ -22,7 +22,8 @@ class sequence {
   sequence(sequence&&) noexcept;
   sequence& operator=(sequence&&) noexcept;
 
-  /// Adopts full blocks that a cache found; takes over one reference of each. Only on an empty sequence.
+  /// Adopts full blocks that a cache found, behind what is there; takes over one reference of each. What is
+  /// there must be full blocks, with nothing reserved behind them.
   void adopt(std::span<const block_id> blocks);
 
   /// The pool that holds its pages.

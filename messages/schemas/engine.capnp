@@ -20,6 +20,14 @@ struct SequenceOpening {
   cachedAtMost @3 :UInt32 = 0xffffffff;  # of those tokens, so many were not computed by this request itself
   cachedHost @4 :UInt32;             # of those tokens, so many were brought back from host memory; they come behind the device's own
   cachedDisk @5 :UInt32;             # and these from the cold tier, behind both
+  holeAt @6 :UInt32;                 # tokens before a hole that a HoleFilling closes: no farther until then; 0: there is none
+}
+
+struct HoleFilling {
+  # Blocks for the hole of an open sequence. Without any the hole is no more, and is computed.
+  sequence @0 :UInt64;
+  at @1 :UInt32;                     # tokens before it; all of them are computed
+  blocks @2 :List(UInt32);           # from the cold tier; a reference of each is handed over
 }
 
 struct RowOffer {
@@ -33,6 +41,7 @@ struct StepSubmission {
   seen @1 :UInt64;                   # the last step whose result the sender knows
   openings @2 :List(SequenceOpening);
   rows @3 :List(RowOffer);
+  fillings @4 :List(HoleFilling);
 }
 
 struct CloseSequences {
@@ -79,7 +88,7 @@ struct CacheLookup {
 }
 
 struct CacheFound {
-  # The first answer to a look-up says what is on the device. If more is being brought there, a second one follows with that.
+  # The first answer to a look-up says what is on the device. If more is being brought there, others follow with that.
   request @0 :UInt64;
   blocks @1 :List(UInt32);           # from the first on, or from the end of the first answer on; a reference of each is handed over
   loading @2 :UInt32;                # blocks that are being brought behind these; above 0 a second answer follows
@@ -88,6 +97,8 @@ struct CacheFound {
   host @5 :UInt32;                   # of `blocks`, so many came from host memory
   disk @6 :UInt32;                   # and these, behind them, from the cold tier
   first @7 :UInt32;                  # blocks of the prompt before these
+  gap @8 :UInt32;                    # behind what is there and what is loading: blocks to be computed, while so many
+  tail @9 :UInt32;                   # behind those are brought from the cold tier; another answer follows with them
 }
 
 struct CacheForgo {

@@ -91,6 +91,8 @@ constexpr std::array engine_rows{
     &e::onboard_nanoseconds, 1e-9},
   row<e>{"godwit_cache_onboard_staged", gauge, "Blocks of the pool that are being filled from a lower tier",
     &e::onboard_staged},
+  row<e>{"godwit_cache_onboard_overlapped_total", counter,
+    "Look-ups for which a part was computed while blocks behind it were brought", &e::onboard_overlapped},
   row<e>{"godwit_cache_onboard_declined_total", counter, "Blocks that were there and cheaper to compute",
     &e::onboard_declined},
   row<e>{"godwit_cache_onboard_forgone_total", counter, "Times that nobody waited for the blocks in the end",

@@ -33,10 +33,11 @@ TEST_CASE("blocks are brought back only when that takes less than computing them
   CHECK(both.host == 10);
   CHECK(both.disk == 10);
   CHECK(both.seconds == Approx(0.06));
-  auto host = measured(1e-3, 50e-3, 1e-3).choose(0, 10, 10, 0);
+  // So few that nothing can be done beside reading them.
+  auto host = measured(1e-3, 50e-3, 1e-3).choose(0, 10, 4, 0);
   CHECK(host.host == 10);
   CHECK(host.disk == 0);
-  auto none = measured(20e-3, 50e-3, 1e-3).choose(0, 10, 10, 0);
+  auto none = measured(20e-3, 50e-3, 1e-3).choose(0, 10, 4, 0);
   CHECK(none.host + none.disk == 0);
   // The same, but the lane is busy for longer than computing takes.
   CHECK(measured(1e-3, 5e-3, 1e-3).choose(0, 10, 0, 1).host == 0);
@@ -68,8 +69,45 @@ TEST_CASE("who says always gets everything") {
 
 TEST_CASE("a disk that becomes slow is noticed within a few reads") {
   auto policy = measured(1e-3, 1e-3, 1e-3);
-  REQUIRE(policy.choose(0, 0, 10, 0).disk == 10);
+  REQUIRE(policy.choose(0, 0, 4, 0).disk == 4);
   for (int i = 0; i < 3; ++i)
     policy.disk_took(10, 1);
-  CHECK(policy.choose(0, 0, 10, 0).disk == 0);
+  CHECK(policy.choose(0, 0, 4, 0).disk == 0);
+}
+
+TEST_CASE(
+  "the first blocks are computed while those behind them are read, so many that all is there soonest") {
+  const std::uint32_t depth = GENERATE(0, 100);
+  const std::uint32_t host = GENERATE(0, 6);
+  const double disk_block = GENERATE(8e-3, 16e-3, 60e-3);
+  const double wait = GENERATE(0.0, 0.05);
+  constexpr std::uint32_t disk = 40;
+  const auto policy = measured(1e-3, disk_block, 1e-3);
+  const auto made = policy.choose(depth, host, disk, wait);
+  INFO("depth " << depth << ", host " << host << ", a block of disk " << disk_block << ", wait " << wait);
+  // By trying all.
+  const auto compute = [&](std::uint32_t from, std::uint32_t blocks) {
+    return policy.work_of(std::uint64_t{from} * 16, std::uint64_t{blocks} * 16) * 1e-3;
+  };
+  double best = 1e9;
+  for (std::uint32_t gap = 4; gap < disk; ++gap)
+    best = std::min(best, std::max((host > 0 ? wait + host * 1e-3 : 0) + compute(depth + host, gap),
+                            wait + (disk - gap) * disk_block));
+  CHECK(made.host == host);
+  CHECK(made.gap >= 4);
+  CHECK(made.gap + made.disk == disk);
+  CHECK(made.seconds == Approx(best).epsilon(1e-3));
+  CHECK(made.compute == Approx(compute(depth, host + disk)).epsilon(1e-3));
+  // Sooner than either alone.
+  CHECK(made.seconds < wait + host * 1e-3 + disk * disk_block);
+  CHECK(made.seconds < made.compute);
+}
+
+TEST_CASE("nothing is computed that a fast disk brings in a fraction of the time") {
+  // Of 16 ms a block that computing takes, reading would save 3.
+  CHECK(measured(1e-3, 3e-3, 1e-3).choose(0, 0, 40, 0).gap == 0);
+  CHECK(measured(1e-3, 3e-3, 1e-3).choose(0, 0, 40, 0).disk == 40);
+  CHECK(measured(1e-3, 6e-3, 1e-3).choose(0, 0, 40, 0).gap > 0);
+  // Nor before anything was measured.
+  CHECK(onboard_policy(onboarding::measured, 4096, 1U << 30).choose(0, 0, 40, 0).gap == 0);
 }

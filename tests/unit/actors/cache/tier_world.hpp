@@ -87,11 +87,18 @@ struct tier_world {
     std::vector<block_id> blocks;
     tier_answer answer;
     std::optional<tier_load> load;
+    std::optional<tier_load> tail;
   };
   std::shared_ptr<found> ask(
     request_id request, std::span<const token_id> tokens, const std::string& tenant = "t") {
     const auto out = std::make_shared<found>();
     out->answer = cache->find(request, tenant, tokens, [out](const tier_load& what) {
+      if (out->answer.tail > 0
+          && what.first == out->blocks.size() + (out->load ? 0 : out->answer.loading) + out->answer.gap) {
+        GODWIT_CHECK(!out->tail);
+        out->tail = what;
+        return;
+      }
       GODWIT_CHECK(!out->load && what.first == out->blocks.size());
       out->load = what;
       out->blocks.insert(out->blocks.end(), what.blocks.begin(), what.blocks.end());
@@ -103,11 +110,16 @@ struct tier_world {
     for (std::size_t i = 0; i < what.blocks.size(); ++i)
       if (!has_content(what.blocks[i], content(tokens, i)))
         return false;
+    for (std::size_t i = 0; what.tail && i < what.tail->blocks.size(); ++i)
+      if (!has_content(what.tail->blocks[i], content(tokens, what.tail->first + i)))
+        return false;
     return true;
   }
   void give_back(found& what) {
     pool->release_blocks(what.blocks);
     what.blocks.clear();
+    if (what.tail)
+      pool->release_blocks(std::exchange(what.tail->blocks, {}));
   }
   /// Asks, waits for all, checks, and gives back. @returns blocks
   std::size_t touch(std::span<const token_id> tokens, const std::string& tenant = "t") {

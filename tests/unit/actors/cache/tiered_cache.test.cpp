@@ -385,3 +385,70 @@ TEST_CASE("too many suspensions at once are refused") {
   CHECK(refused == 4);
   at.settle();
 }
+
+TEST_CASE(
+  "a part is left to be computed while the blocks behind it are brought, those of the host before it") {
+  const std::uint64_t host = GENERATE(0, 3);
+  const auto on_disk = disk();
+  tier_world at(32, {.host_bytes = host * block_size, .mode = onboarding::halved}, on_disk);
+  const auto text = at.text(9, 1);
+  REQUIRE(at.compute(text));
+  at.touch(text);
+  // The device has one block of them, the host its three or fewer.
+  CHECK(at.evict(8) == 8);
+  const auto got = at.ask(1, text);
+  CHECK(got->answer.blocks.size() == 1);
+  const auto there = static_cast<std::uint32_t>(host > 0 ? host : 1);
+  CHECK(got->answer.loading == there - 1);
+  CHECK(got->answer.gap == (9 - there) / 2);
+  CHECK(got->answer.tail == 9 - there - got->answer.gap);
+  CHECK(at.counters->onboard_staged == got->answer.loading + got->answer.tail);
+  CHECK(at.counters->onboard_loads == 1);
+  CHECK(at.counters->onboard_overlapped == 1);
+  CHECK(at.counters->onboard_declined == got->answer.gap);
+  SECTION("all of them come") {
+    at.settle();
+    CHECK(got->load.has_value() == (host > 0));
+    REQUIRE(got->tail);
+    CHECK(got->tail->first == there + got->answer.gap);
+    CHECK(got->tail->blocks.size() == got->answer.tail);
+    CHECK(got->tail->disk == got->answer.tail);
+    CHECK(at.right(*got, text));
+    // Without what stands before them they are nothing to the index.
+    CHECK(at.cache->device().size() == there);
+  }
+  SECTION("some are lost meanwhile") {
+    on_disk->damaged = 1;
+    at.settle();
+    REQUIRE(got->tail);
+    CHECK(got->tail->blocks.size() == 1);
+    CHECK(at.right(*got, text));
+  }
+  SECTION("the client leaves") {
+    at.cache->forgo(1);
+    at.settle();
+    CHECK_FALSE(got->load);
+    CHECK_FALSE(got->tail);
+  }
+  CHECK(at.counters->onboard_staged == 0);
+  at.give_back(*got);
+  at.evict(32);
+  CHECK(at.pool->free_blocks() == 32);
+}
+
+TEST_CASE("a part is computed beside what is brought only if there is room for both") {
+  tier_world at(8, {.mode = onboarding::halved}, disk());
+  const auto text = at.text(6, 1);
+  REQUIRE(at.compute(text));
+  at.touch(text);
+  at.evict(8);
+  const auto taken = at.pool->allocate_block().value();
+  at.counters->sequences = 1;
+  // Seven are free, of which one is for the sequence, one for this prompt's own next block, and three to be
+  // computed.
+  CHECK(at.ask(1, text)->answer.waiting == 6);
+  CHECK(at.counters->onboard_staged == 0);
+  at.pool->release_block(taken);
+  CHECK(at.ask(1, text)->answer.tail == 3);
+  at.settle();
+}

@@ -32,7 +32,8 @@ struct request {
 void run(std::uint32_t seed, unsigned operations) {
   std::mt19937 dice(seed);
   const auto on_disk = std::make_shared<memory_cold_store>();
-  tier_world at(pool_blocks, {.host_bytes = 10 * 512, .in_flight = 6, .mode = onboarding::always}, on_disk);
+  const auto mode = seed % 2 == 0 ? onboarding::halved : onboarding::always;
+  tier_world at(pool_blocks, {.host_bytes = 10 * 512, .in_flight = 6, .mode = mode}, on_disk);
   std::map<request_id, request> open;
   request_id next = 0;
   std::uint64_t checked = 0;

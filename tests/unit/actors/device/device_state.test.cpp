@@ -215,6 +215,97 @@ TEST_CASE("tokens that a request computed itself before are not told as cached")
   CHECK(at.step().result.rows.at(0).cached == 16);
 }
 
+namespace {
+
+/// A prompt of 60 tokens of which the second and third block are being brought while the first is computed.
+/// @returns those blocks, with their content
+std::vector<block_id> open_with_hole(fixture& at, std::uint32_t cached_at_most = ~std::uint32_t{0}) {
+  at.prefill({fixture::opening(9, fixture::text(60))}, {{9, 48}});
+  at.step();
+  // Computed once, so that somebody has them.
+  const std::vector<sequence_key> keys{9};
+  at.device.close(keys);
+  auto insertions = at.device.take_insertions();
+  auto& blocks = insertions.back().blocks;
+  at.pool->release_block(blocks[0]);
+  blocks.erase(blocks.begin());
+  auto opening = fixture::opening(1, fixture::text(60));
+  opening.hole_at = 16;
+  opening.cached_at_most = cached_at_most;
+  at.prefill({std::move(opening)}, {{1, 60}});
+  return blocks;
+}
+
+} // namespace
+
+TEST_CASE("a prompt with a hole is computed up to it, and behind it when it is filled") {
+  fixture at;
+  const std::uint32_t most = GENERATE(~std::uint32_t{0}, 16U);
+  const auto blocks = open_with_hole(at, most);
+  const auto before = at.counters->prefilled_tokens.load();
+  auto out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::computed});
+  CHECK(out.result.rows[0].computed == 16);
+  // No page is taken for what is to come.
+  CHECK(at.pool->free_blocks() == 16 - 2 - 1);
+  // Offered all the same, it stays where it is.
+  at.prefill({}, {{1, 44}});
+  CHECK(at.step().result.rows.empty());
+
+  at.device.submit({step_role::prefill, 1000, {}, {{1, 12}}, {{1, 16, blocks}}});
+  // The cache hears of them now, as it knows what stands before them.
+  auto insertions = at.device.take_insertions();
+  REQUIRE(insertions.size() == 1);
+  CHECK(insertions[0].blocks == blocks);
+  std::vector<block_identity> names(3);
+  at.hasher.chain(at.hasher.root(""), fixture::text(48), names);
+  CHECK(insertions[0].parent == names[0]);
+  CHECK(insertions[0].names == std::vector(names.begin() + 1, names.end()));
+  at.pool->release_blocks(insertions[0].blocks);
+  out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::sampled});
+  CHECK(at.counters->prefilled_tokens - before == 16 + 12);
+  CHECK(out.result.rows[0].found() == (most == 16 ? found_tokens{16, 0, 16} : found_tokens{32, 0, 32}));
+  sampling_settings greedy;
+  greedy.temperature = 0;
+  CHECK(out.result.rows[0].token.token == test::answer_alone(fixture::text(60), 60, greedy, 1, 512).at(0));
+}
+
+TEST_CASE("a hole that nothing comes for is computed, and what comes for another one goes back") {
+  fixture at;
+  const auto blocks = open_with_hole(at);
+  at.step();
+  SECTION("nothing") {
+    at.pool->release_blocks(blocks);
+    at.device.submit({step_role::prefill, 1000, {}, {{1, 44}}, {{1, 16, {}}}});
+  }
+  SECTION("what belongs elsewhere") {
+    at.device.submit({step_role::prefill, 1000, {}, {}, {{1, 32, blocks}}});
+    at.device.submit({step_role::prefill, 1000, {}, {{1, 44}}, {{1, 16, {}}}});
+  }
+  SECTION("what comes for a sequence that heads were cut of") {
+    REQUIRE(at.device.keep(1, 0, 0, std::vector<position_t>{3}));
+    at.device.submit({step_role::prefill, 1000, {}, {{1, 44}}, {{1, 16, blocks}}});
+  }
+  const auto out = at.step();
+  CHECK(outcomes(out, 1) == std::vector{row_outcome::sampled});
+  CHECK(out.result.rows[0].cached == 0);
+  const std::vector<sequence_key> keys{1};
+  at.device.close(keys);
+  at.forget_insertions();
+  CHECK(at.pool->free_blocks() == 16);
+}
+
+TEST_CASE("what comes for a sequence that is gone goes back") {
+  fixture at;
+  const auto blocks = open_with_hole(at);
+  at.step();
+  at.recalled->add(std::vector<sequence_key>{1});
+  at.device.submit({step_role::prefill, 1000, {}, {{1, 12}}, {{1, 16, blocks}}});
+  at.forget_insertions();
+  CHECK(at.pool->free_blocks() == 16);
+}
+
 TEST_CASE("a group of sequences that is closed has given back its pages before the next step") {
   fixture at;
   at.prefill({fixture::opening(1, fixture::text(30)), fixture::opening(2, fixture::text(31, 2)),

@@ -23,8 +23,10 @@ TEST_CASE("a submission reads back as it was packed, with all tokens so far") {
   order.arrival = 11;
   order.cached = {4, 2};
   order.cached_at_most = 17;
+  order.hole_at = 48;
   const std::vector<row_offer> rows{{7, 64}, {9, 1}};
-  const auto mail = pack_submission(step_role::decode, 42, rows, std::span(&order, 1));
+  const std::vector<hole_filling> fillings{{7, 48, {5, 3}}, {9, 16, {}}};
+  const auto mail = pack_submission(step_role::decode, 42, rows, std::span(&order, 1), fillings);
   const auto back = unpack(mail.read());
   CHECK(back.role == step_role::decode);
   CHECK(back.seen == 42);
@@ -40,6 +42,12 @@ TEST_CASE("a submission reads back as it was packed, with all tokens so far") {
   CHECK(opening.prompt_length == 2);
   CHECK(opening.cached == std::vector<block_id>{4, 2});
   CHECK(opening.cached_at_most == 17);
+  CHECK(opening.hole_at == 48);
+  REQUIRE(back.fillings.size() == 2);
+  CHECK(back.fillings[0].key == 7);
+  CHECK(back.fillings[0].at == 48);
+  CHECK(back.fillings[0].blocks == std::vector<block_id>{5, 3});
+  CHECK(back.fillings[1].blocks.empty());
   CHECK(opening.sampling.temperature == 0.5F);
   CHECK(opening.sampling.top_k == 9);
   CHECK(opening.sampling.seed == 1234567890123456789U);

@@ -2,6 +2,7 @@
 // the engine sees them.
 
 #include "tests/support/tiny_llama.hpp"
+#include "tests/unit/actors/cache/manual_lane.hpp"
 #include "tests/unit/actors/cache/memory_cold_store.hpp"
 #include "tests/unit/actors/engine/test_engine.hpp"
 
@@ -258,6 +259,68 @@ TEST_CASE("blocks that came back from disk after a restart give the same bits") 
   CHECK(engine.at->all.counters->cached_disk_tokens == 64);
   CHECK(engine.to->tokens == prompt_length - 64 + answer_length - 1);
   CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
+}
+
+TEST_CASE("blocks that came back from disk while those before them were computed give the same bits") {
+  const auto disk = std::make_shared<memory_cold_store>();
+  const auto reads = std::make_shared<job_list>();
+  engine_options options{.budget = 16, .cache_key = identity_key::derive({}), .tiers = {.cold = disk}};
+  {
+    recorded_engine before(options);
+    before.at->request(recorded_engine::the_one(1));
+    before.at->suspend(recorded_engine::the_one(1).tokens);
+  }
+  REQUIRE(disk->stats().blocks >= 4);
+  options.tiers.mode = onboarding::halved;
+  options.tiers.lanes = [reads] {
+    return tier_lanes{immediate_lane(), std::make_unique<manual_lane>(reads), immediate_lane()};
+  };
+  recorded_engine engine(options);
+  const auto& counters = *engine.at->all.counters;
+  const auto one = recorded_engine::the_one(3);
+  engine.at->post(one);
+  const int when = GENERATE(0, 1, 2, 3);
+  INFO("case " << when);
+  // Two blocks are being brought while two are computed.
+  if (when == 0) {
+    // They come first.
+    while (!reads->run_one())
+      engine.at->scheduler.run_once();
+    CHECK(engine.to->tokens == 0);
+  }
+  engine.at->settle();
+  if (when != 0) {
+    CHECK(engine.to->tokens == 32);
+    CHECK(engine.at->box[3].tokens.empty());
+    CHECK(counters.onboard_staged == 2);
+  }
+  if (when == 2) // one of them does not check
+    disk->damaged = 1;
+  if (when == 3)
+    engine.at->cancel({3});
+  engine.at->settle();
+  reads->run_one();
+  engine.at->settle();
+  CHECK(counters.onboard_staged == 0);
+  CHECK(counters.onboard_overlapped == 1);
+  CHECK(engine.at->reclaimable() == engine.at->all.kv_blocks);
+  if (when == 3) {
+    CHECK(engine.at->box[3].finish == schema::FinishReason::CANCELLED);
+    CHECK(engine.to->rows.empty());
+    return;
+  }
+  const auto found = when == 2 ? 16U : 32U;
+  CHECK(engine.at->box[3].cached_tokens == found);
+  CHECK(engine.at->box[3].cached_disk == found);
+  CHECK(counters.prefilled_tokens == prompt_length - found);
+  CHECK(engine.to->tokens == prompt_length - found + answer_length - 1);
+  CHECK(engine.to->rows.size() == answer_length);
+  check_rows(*engine.to);
+  // All of it is on the device now, for anybody.
+  engine.at->request(recorded_engine::the_one(4));
+  CHECK(engine.at->box[4].cached_tokens == 64);
+  CHECK(engine.at->box[4].cached_disk == 0);
   check_rows(*engine.to);
 }
 

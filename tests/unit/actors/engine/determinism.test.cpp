@@ -1,6 +1,7 @@
 // Random lives of an engine: whatever else runs, however prompts are cut, whoever cancels, however small the
 // pool is, the tokens of a request are those of the definition.
 
+#include "tests/unit/actors/cache/memory_cold_store.hpp"
 #include "tests/unit/actors/engine/test_engine.hpp"
 
 #include <catch2/catch.hpp>
@@ -27,6 +28,13 @@ class life {
     options_.cache_key = identity_key::derive(std::as_bytes(std::span(&seed, 1)));
     // Time does not pass here: every paused stream may lose its pages at once, or never.
     options_.stall = std::chrono::milliseconds(one_of({0, 100000}));
+    // Two lives of three have tiers, on a disk that loses some.
+    if (seed % 3 == 0)
+      return;
+    options_.tiers.host_bytes = one_of({0U, 8U, 64U}) * 2048ULL;
+    options_.tiers.cold = disk_;
+    options_.tiers.mode = seed % 3 == 1 ? onboarding::halved : onboarding::always;
+    disk_->before_read = [this] { disk_->damaged = below(4) == 0 ? below(4) : ~std::size_t{0}; };
   }
 
   void run() {
@@ -55,6 +63,8 @@ class life {
     evictions += engine.all.counters->evicted_blocks;
     found += engine.all.counters->found_tokens;
     ends += cancelled_.size();
+    overlapped += engine.all.counters->onboard_overlapped;
+    brought += engine.all.counters->disk_hits;
   }
 
   /// What happened in all lives.
@@ -62,6 +72,8 @@ class life {
   inline static std::uint64_t evictions = 0;
   inline static std::uint64_t found = 0;
   inline static std::uint64_t ends = 0;
+  inline static std::uint64_t overlapped = 0;
+  inline static std::uint64_t brought = 0;
 
  private:
   template <class T>
@@ -148,11 +160,14 @@ class life {
     CHECK(counters.streams == 0);
     CHECK(counters.queued == 0);
     CHECK(counters.prompts == 0);
+    CHECK(counters.onboard_staged == 0);
+    CHECK(counters.offload_waiting == 0);
     // Only the cache holds pages now.
     CHECK(engine.reclaimable() == engine.all.kv_blocks);
   }
 
   std::mt19937 dice_;
+  std::shared_ptr<memory_cold_store> disk_ = std::make_shared<memory_cold_store>();
   engine_options options_;
   std::vector<ask> waiting_;
   std::map<request_id, ask> posted_;
@@ -174,4 +189,6 @@ TEST_CASE("the tokens of a request do not depend on anything else that happens")
   CHECK(life::evictions > lives);
   CHECK(life::found > 100 * lives);
   CHECK(life::ends > lives / 2);
+  CHECK(life::overlapped > lives / 4);
+  CHECK(life::brought > lives);
 }

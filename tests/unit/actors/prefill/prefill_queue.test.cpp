@@ -297,3 +297,162 @@ TEST_CASE("a prompt that starves before it began is looked up again if lower tie
   queue.take(result_of(1, row_outcome::starved));
   CHECK(queue.take_closing().empty());
 }
+
+namespace {
+
+constexpr auto second = std::chrono::seconds(1);
+
+/// A prompt of 150 tokens: one block is on the device, two are to be computed, three are being brought.
+void begin_with_gap(prefill_queue& queue) {
+  REQUIRE(queue.accept(request_of(1, text(150, 1))));
+  queue.begin(start);
+  REQUIRE(queue.answer(1, {.blocks = {7}, .patience = second, .gap = 2, .tail = 3}, start));
+}
+
+} // namespace
+
+TEST_CASE("a prompt is computed up to what is being brought, waits there, and goes on behind it") {
+  prefill_queue queue({});
+  begin_with_gap(queue);
+  CHECK(queue.looking_up());
+  auto wishes = queue.wishes();
+  REQUIRE(wishes.openings.size() == 1);
+  CHECK(wishes.openings[0].cached == std::vector<block_id>{7});
+  CHECK(wishes.openings[0].hole_at == 48);
+  CHECK(wishes.rows.at(0).tokens == 32);
+  const bool in_time = GENERATE(true, false);
+  if (in_time)
+    CHECK(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3, .disk = 3}, start));
+  queue.take(result_of(1, row_outcome::computed, 20));
+  CHECK(queue.wishes().rows.at(0).tokens == 12);
+  queue.take(result_of(1, row_outcome::computed, 12));
+  if (!in_time) {
+    CHECK(queue.wishes().rows.empty());
+    CHECK(queue.expire(start, start + std::chrono::milliseconds(500)).empty());
+    CHECK(queue.wishes().rows.empty());
+    CHECK(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3, .disk = 3}, start));
+  }
+  CHECK_FALSE(queue.looking_up());
+  wishes = queue.wishes();
+  REQUIRE(wishes.fillings.size() == 1);
+  CHECK(wishes.fillings[0].key == 1);
+  CHECK(wishes.fillings[0].at == 48);
+  CHECK(wishes.fillings[0].blocks == std::vector<block_id>{1, 2, 3});
+  CHECK(wishes.rows.at(0).tokens == 150 - 96);
+  CHECK(queue.take_unused().empty());
+  CHECK(queue.take_forgone().empty());
+  // Once.
+  wishes = queue.wishes();
+  CHECK(wishes.fillings.empty());
+  CHECK(wishes.rows.at(0).tokens == 150 - 96);
+  CHECK_FALSE(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3, .disk = 3}, start));
+  CHECK(queue.take(result_of(1, row_outcome::sampled, 54)) == std::vector<request_id>{1});
+}
+
+TEST_CASE("blocks of the host come before the gap, and may come after what is behind it") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(150, 1)));
+  queue.begin(start);
+  CHECK(queue.answer(1, {.blocks = {7}, .loading = 1, .patience = second, .gap = 2, .tail = 3}, start));
+  CHECK(queue.wishes().openings.empty());
+  CHECK(queue.answer(1, {.blocks = {1, 2, 3}, .first = 4, .disk = 3}, start));
+  CHECK(queue.wishes().openings.empty());
+  CHECK(queue.answer(1, {.blocks = {8}, .first = 1, .host = 1}, start));
+  auto wishes = queue.wishes();
+  CHECK(wishes.openings.at(0).cached == std::vector<block_id>{7, 8});
+  CHECK(wishes.openings[0].cached_host == 16);
+  CHECK(wishes.openings[0].hole_at == 64);
+  CHECK(wishes.rows.at(0).tokens == 32);
+  queue.take(result_of(1, row_outcome::computed, 32));
+  CHECK(queue.wishes().fillings.at(0).at == 64);
+}
+
+TEST_CASE("what is brought behind a gap is not waited for for ever, and fewer may come than were announced") {
+  prefill_queue queue({});
+  begin_with_gap(queue);
+  queue.wishes();
+  // Not while there is something to compute.
+  CHECK(queue.expire(start + second, start + second).empty());
+  queue.take(result_of(1, row_outcome::computed, 32));
+  const int come = GENERATE(0, 1, 2);
+  if (come == 2)
+    CHECK(queue.expire(start + second, start + second) == std::vector<request_id>{1});
+  else
+    CHECK(queue.answer(1, {.blocks = std::vector<block_id>(come, 5), .first = 3}, start));
+  const auto wishes = queue.wishes();
+  const auto blocks = come == 1 ? 1U : 0U;
+  REQUIRE(wishes.fillings.size() == 1);
+  CHECK(wishes.fillings[0].blocks.size() == blocks);
+  CHECK(wishes.rows.at(0).tokens == 150 - 48 - blocks * 16);
+  CHECK_FALSE(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3}, start));
+  CHECK_FALSE(queue.looking_up());
+}
+
+TEST_CASE("a prompt that gets no pages, or loses them, gives up what is being brought for it") {
+  prefill_queue queue({});
+  begin_with_gap(queue);
+  queue.wishes();
+  const bool there = GENERATE(true, false);
+  if (there)
+    CHECK(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3}, start));
+  const auto what = GENERATE(row_outcome::starved, row_outcome::preempted, row_outcome::failed);
+  queue.take(result_of(1, what));
+  CHECK(queue.take_unused() == (there ? std::vector<block_id>{1, 2, 3} : std::vector<block_id>{}));
+  CHECK(queue.take_forgone() == (there ? std::vector<request_id>{} : std::vector<request_id>{1}));
+  CHECK(queue.take_unused().empty());
+  CHECK(queue.take_forgone().empty());
+  CHECK_FALSE(queue.looking_up());
+  CHECK_FALSE(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3}, start));
+  if (what == row_outcome::starved) {
+    CHECK(queue.wishes().rows.empty());
+    queue.unblock();
+    // Before it has come to the hole: there is none any more.
+    const auto wishes = queue.wishes();
+    CHECK(wishes.fillings.at(0).blocks.empty());
+    CHECK(wishes.rows.at(0).tokens == 150 - 16);
+  } else if (what == row_outcome::preempted) {
+    CHECK(ids(queue.begin(start)) == std::vector<request_id>{1});
+    queue.answer(1, {.blocks = {7}}, start);
+    CHECK(queue.wishes().openings.at(0).hole_at == 0);
+  }
+}
+
+TEST_CASE("a prompt that is dropped leaves what was brought behind a gap, or what is still to be forgone") {
+  prefill_queue queue({});
+  begin_with_gap(queue);
+  SECTION("before it is opened") {
+    const auto dropped = queue.drop(1);
+    CHECK(dropped.forgo);
+    CHECK_FALSE(dropped.close);
+    CHECK(dropped.unused == std::vector<block_id>{7});
+  }
+  SECTION("while it computes") {
+    queue.wishes();
+    const auto dropped = queue.drop(1);
+    CHECK(dropped.forgo);
+    CHECK(dropped.close);
+    CHECK(dropped.unused.empty());
+  }
+  SECTION("when all has come") {
+    queue.wishes();
+    queue.answer(1, {.blocks = {1, 2, 3}, .first = 3}, start);
+    const auto dropped = queue.ended(1);
+    CHECK_FALSE(dropped.forgo);
+    CHECK(dropped.unused == std::vector<block_id>{1, 2, 3});
+  }
+  CHECK_FALSE(queue.answer(1, {.blocks = {1, 2, 3}, .first = 3}, start));
+  CHECK_FALSE(queue.looking_up());
+}
+
+TEST_CASE("when the host's part takes too long, what is behind the gap is given up with it") {
+  prefill_queue queue({});
+  queue.accept(request_of(1, text(150, 1)));
+  queue.begin(start);
+  queue.answer(1, {.blocks = {7}, .loading = 1, .patience = second, .gap = 2, .tail = 3}, start);
+  queue.answer(1, {.blocks = {1, 2, 3}, .first = 4}, start);
+  CHECK(queue.expire(start, start + second) == std::vector<request_id>{1});
+  CHECK(queue.take_unused() == std::vector<block_id>{1, 2, 3});
+  const auto wishes = queue.wishes();
+  CHECK(wishes.openings.at(0).hole_at == 0);
+  CHECK(wishes.rows.at(0).tokens == 150 - 16);
+}

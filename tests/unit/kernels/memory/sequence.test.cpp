@@ -162,6 +162,25 @@ TEST_CASE("a fork outlives its origin") {
   CHECK(two.blocks_needed(1) == 0);
 }
 
+TEST_CASE("blocks are adopted behind full ones too, and the sequence goes on behind them") {
+  const auto pool = page_pool::create(small, 8).value();
+  sequence whole{*pool};
+  write(*pool, whole, 48, 7);
+  sequence parts{*pool};
+  write(*pool, parts, 16, 3);
+  const auto found = whole.blocks().subspan(1);
+  pool->retain_blocks(found);
+  parts.adopt(found);
+  CHECK(parts.length() == 48);
+  CHECK(parts.blocks_needed(16) == 1);
+  write(*pool, parts, 5, 9);
+  CHECK(mark_at(*pool, parts, 15) == 3);
+  CHECK(mark_at(*pool, parts, 16) == 7);
+  CHECK(mark_at(*pool, parts, 47) == 7);
+  CHECK(mark_at(*pool, parts, 52) == 9);
+  CHECK(pool->free_blocks() == 3);
+}
+
 TEST_CASE("adopted blocks are the sequence's to release, and are copied when cut into") {
   const auto pool = page_pool::create(small, 8).value();
   sequence writer(*pool);
