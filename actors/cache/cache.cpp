@@ -62,10 +62,12 @@ void learn(tiered_cache& blocks, schema::CacheInsert::Reader told) {
   const auto names = read_names(told.getNames());
   const auto list = read_ids(told.getBlocks());
   const block_identity parent{told.getParentLow(), told.getParentHigh()};
-  if (parent == block_identity{})
+  if (parent == block_identity{}) {
     blocks.device().insert(names, list);
-  else
+    blocks.told(text_of(told.getTenant()), names);
+  } else {
     blocks.device().extend(parent, names, list);
+  }
   if (told.getSwapped())
     blocks.swapped(names);
 }

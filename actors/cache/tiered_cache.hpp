@@ -34,7 +34,8 @@ tier_lanes immediate_lanes();
 struct tier_options {
   std::uint64_t host_bytes = 0;          ///< budget of the host tier; 0: there is none
   std::shared_ptr<cold_store> cold = {}; ///< null: there is none
-  std::uint8_t reuse = 1;                ///< a block goes down when it was asked for so often
+  /// A block goes down when it was asked for so often; 0: each does when its sequence ends.
+  std::uint8_t reuse = 1;
   std::uint32_t in_flight = 0; ///< blocks on their way down because of that; 0: a quarter of the pool
   onboarding mode = onboarding::measured;
   std::function<tier_lanes()> lanes = {}; ///< null: threaded_lanes
@@ -99,6 +100,8 @@ class tiered_cache {
   /// Nobody waits for what is being loaded for this request: its blocks are free within one block's time.
   void forgo(request_id request);
 
+  /// Blocks of a text from its beginning on, whose device has told of them.
+  void told(std::string_view tenant, std::span<const block_identity> names);
   /// A sequence had to give its pages up and will be back: keeps copies of its blocks in host memory.
   /// @param names of the blocks, from the first of its text on
   void swapped(std::span<const block_identity> names);

@@ -59,8 +59,10 @@ struct tiered_cache::suspension {
 
 void tiered_cache::keep_reused(std::string_view tenant, std::span<const block_identity> chain) {
   // Whoever asked for a block asked for those before it too.
-  const auto fresh = std::find_if(
-    chain.begin(), chain.end(), [&](const auto& name) { return device_.look(name)->hits < options_.reuse; });
+  const auto fresh = std::find_if(chain.begin(), chain.end(), [&](const auto& name) {
+    const auto* entry = device_.look(name);
+    return entry == nullptr || entry->hits < options_.reuse;
+  });
   const auto reused = chain.first(static_cast<std::size_t>(fresh - chain.begin()));
   if (reused.empty())
     return;
@@ -81,6 +83,11 @@ void tiered_cache::keep_reused(std::string_view tenant, std::span<const block_id
       write_down(tenant, names, true);
       count();
     });
+}
+
+void tiered_cache::told(std::string_view tenant, std::span<const block_identity> names) {
+  if (options_.reuse == 0 && tiers())
+    keep_reused(tenant, names);
 }
 
 void tiered_cache::swapped(std::span<const block_identity> names) {

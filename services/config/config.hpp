@@ -86,6 +86,8 @@ struct config {
   // Tiers of the KV cache below the pool.
   std::uint64_t cache_host_bytes = std::uint64_t{256} << 20; ///< in host memory; 0: there is no such tier
   std::uint64_t cache_cold_bytes = std::uint64_t{4} << 30;   ///< on disk; 0: there is no such tier
+  /// Times that a block must be asked for again before it is copied to the lower tiers; 0: each one is.
+  std::uint8_t cache_offload_after = 1;
   std::filesystem::path cache_cold_dir; ///< of the tier on disk; empty: `cold` in the data directory
 
   // How tokens are chosen where a request or a session does not say. A small model that draws from its whole

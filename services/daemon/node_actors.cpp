@@ -238,6 +238,7 @@ engine_options node_actors::options_of_engine() const {
   options.cache_key = from_.cache_key;
   options.tiers.host_bytes = from_.settings.cache_host_bytes;
   options.tiers.cold = from_.cold;
+  options.tiers.reuse = from_.settings.cache_offload_after;
   options.observer = std::make_shared<stream_meter>(from_.figures);
   return options;
 }

@@ -57,6 +57,27 @@ TEST_CASE("blocks go down when they are asked for again, and not before") {
   CHECK(at.cache->probe("other", text).device == 0);
 }
 
+TEST_CASE("a setting says how often a block is asked for before it goes down, each one as soon as it is told "
+          "of at 0") {
+  const auto reuse = static_cast<std::uint8_t>(GENERATE(0, 1, 3));
+  tier_world at(16, {.host_bytes = 8 * block_size, .reuse = reuse}, disk());
+  const auto text = at.text(4, 1);
+  REQUIRE(at.compute(text));
+  at.cache->told("t", at.names(text));
+  at.settle();
+  for (unsigned asked = 0; asked < 5; ++asked) {
+    INFO("asked for " << asked << " times");
+    CHECK(at.cold->stats().written == (asked >= reuse ? 4U : 0U));
+    CHECK(at.counters->offloaded_blocks == (asked >= reuse ? 4U : 0U));
+    at.touch(text);
+  }
+  CHECK(at.cold->parents_first);
+  // Of a text that the device has no room to remember nothing can be copied.
+  at.cache->told("t", at.names(at.text(3, 9)));
+  at.settle();
+  CHECK(at.cold->stats().written == 4);
+}
+
 TEST_CASE("what the device gave up is brought from the host, and then the device has it again") {
   tier_world at(16, {.host_bytes = 8 * block_size});
   const auto text = at.text(4, 1);

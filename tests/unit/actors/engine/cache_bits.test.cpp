@@ -324,6 +324,23 @@ TEST_CASE("blocks that came back from disk while those before them were computed
   check_rows(*engine.to);
 }
 
+TEST_CASE(
+  "where each block goes down, a text that was asked for once is on disk when its sequence has ended") {
+  const auto disk = std::make_shared<memory_cold_store>();
+  const engine_options options{
+    .cache_key = identity_key::derive({}), .tiers = {.cold = disk, .reuse = 0, .mode = onboarding::always}};
+  {
+    recorded_engine before(options);
+    before.at->request(recorded_engine::the_one(1));
+    // The answer's blocks too, but for its last token.
+    CHECK(disk->stats().blocks == (prompt_length + answer_length - 1) / page_tokens);
+  }
+  recorded_engine engine(options);
+  engine.at->request(recorded_engine::the_one(2));
+  CHECK(engine.at->box[2].cached_disk == 64);
+  check_rows(*engine.to);
+}
+
 TEST_CASE("a suspended text frees its pages, and what is resumed gives the same bits") {
   const auto with_disk = GENERATE(true, false);
   tier_options tiers{.host_bytes = 1 << 20, .mode = onboarding::always};

@@ -155,6 +155,9 @@ TEST_CASE("the tiers of the cache have budgets and a directory, and bad values a
   CHECK(made->cache_host_bytes == 268'435'456);
   CHECK(made->cache_cold_bytes == 4'294'967'296);
   CHECK(made->cache_cold_dir.empty());
+  CHECK(int{made->cache_offload_after} == 1);
+  CHECK(int{load_config({{"cache-offload-after", "0"}}, {})->cache_offload_after} == 0);
+  CHECK_FALSE(load_config({{"cache-offload-after", "256"}}, {}));
   const auto other =
     from_file("cache_host_bytes = 0\ncache_cold_bytes = 1000000000000\ncache_cold_dir = \"/disk/kv\"\n");
   REQUIRE(other);
