@@ -13,8 +13,9 @@ namespace {
 
 /// Blocks of one copying job: a load that comes waits for so many at most.
 constexpr std::size_t copy_batch = 32;
-/// Blocks of one commit of the cold store.
-constexpr std::size_t write_batch = 16;
+/// One commit of the cold store costs four syncs, whatever its size.
+constexpr std::size_t write_bytes = std::size_t{24} << 20;
+constexpr std::size_t write_blocks = 64;
 constexpr std::uint32_t most_suspensions = 16;
 /// After the cold store refused a write, nothing but suspensions asks it for so long.
 constexpr auto pause_after_refusal = std::chrono::seconds(5);
@@ -168,6 +169,7 @@ void tiered_cache::write_down(std::string_view tenant, std::span<const block_ide
     counters_->offload_dropped += chain.size();
     return;
   }
+  const auto most = std::clamp<std::size_t>(write_bytes / pool_->shape().block_bytes(), 1, write_blocks);
   writing batch;
   batch.tenant = tenant;
   for (auto i = options_.cold->known(chain); i < chain.size(); ++i) {
@@ -194,7 +196,7 @@ void tiered_cache::write_down(std::string_view tenant, std::span<const block_ide
     }
     writing_.insert(chain[i]);
     batch.items.push_back(item);
-    if (batch.items.size() == write_batch) {
+    if (batch.items.size() == most) {
       submit(std::move(batch));
       batch = {};
       batch.tenant = tenant;

@@ -191,11 +191,12 @@ result<void> rocks_cold_store::write_some(std::span<const cold_block> blocks) {
   if (steps.empty())
     return {};
   busy_ = true;
+  auto memory = std::exchange(spare_, rocksdb::WriteBatch());
   lock.unlock();
 
   if (options_.at_point)
     options_.at_point(cold_point::planned);
-  const auto job = make_commit(blocks, steps);
+  const auto job = make_commit(blocks, steps, std::move(memory));
   lock.lock();
   job_ = job;
   changed_.notify_all();
@@ -213,13 +214,15 @@ result<void> rocks_cold_store::write_some(std::span<const cold_block> blocks) {
   return fail(errc::io, "the disk of the cold store did not answer in time");
 }
 
-std::shared_ptr<rocks_cold_store::commit> rocks_cold_store::make_commit(
-  std::span<const cold_block> blocks, const std::vector<cold_index::step>& steps) const {
+std::shared_ptr<rocks_cold_store::commit> rocks_cold_store::make_commit(std::span<const cold_block> blocks,
+  const std::vector<cold_index::step>& steps, rocksdb::WriteBatch memory) const {
   // All at once: a batch grows by copying, and this one is large.
   std::size_t bytes = 0;
   for (const auto& step : steps)
     bytes += (step.what == cold_index::step::kind::put ? step.bytes : 0) + 512;
-  auto made = std::make_shared<commit>(bytes);
+  if (memory.Data().capacity() < bytes)
+    memory = rocksdb::WriteBatch(bytes);
+  auto made = std::make_shared<commit>(std::move(memory));
   for (const auto& step : steps) {
     if (step.what == cold_index::step::kind::drop) {
       cold_database::drop(made->batch, step.place, step.identity);

@@ -11,6 +11,8 @@ namespace {
 
 /// Notes that are written anew beside one commit.
 constexpr std::size_t most_uses = 256;
+/// Memory that is kept from one commit to the next.
+constexpr std::size_t most_spare = std::size_t{32} << 20;
 
 } // namespace
 
@@ -63,6 +65,10 @@ void rocks_cold_store::run(std::unique_lock<std::mutex>& lock, const std::shared
       slow_ = false;
       job->verdict = tl::unexpected<error>(failure_);
     }
+  }
+  if (job->batch.Data().capacity() <= most_spare) {
+    job->batch.Clear();
+    spare_ = std::move(job->batch);
   }
   job->done = true;
   busy_ = false;
