@@ -1,4 +1,5 @@
 // Random histories of pool, sequences and indices against a model; see cache_world.hpp.
+#include "tests/unit/actors/cache/allocated_bytes.hpp"
 #include "tests/unit/actors/cache/cache_world.hpp"
 
 #include <catch2/catch.hpp>
@@ -9,24 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include <malloc.h>
-
 using namespace godwit;
 using namespace godwit::test;
-
-// What AddressSanitizer's allocator has given out; absent without it.
-extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
-
-namespace {
-
-std::size_t allocated_bytes() {
-  if (__sanitizer_get_current_allocated_bytes != nullptr)
-    return __sanitizer_get_current_allocated_bytes();
-  const auto info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
-} // namespace
 
 TEST_CASE("whatever happens to pool, sequences and indices, in any order, they agree with their model") {
   // RapidCheck's own variable chooses others, and repeats a history that failed.

@@ -1,10 +1,13 @@
 // Random operations on all tiers at once: whatever happens, a block that is handed out has the content of its
 // text, and when all is given back and given up, the pool is as it was.
 
+#include "tests/unit/actors/cache/allocated_bytes.hpp"
 #include "tests/unit/actors/cache/tier_world.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
+#include <functional>
 #include <map>
 
 using namespace godwit;
@@ -29,7 +32,9 @@ struct request {
   std::shared_ptr<tier_world::found> got;
 };
 
-void run(std::uint32_t seed, unsigned operations) {
+/// @param look called before each operation, with its number
+void run(
+  std::uint32_t seed, unsigned operations, const std::function<void(unsigned)>& look = [](unsigned) {}) {
   std::mt19937 dice(seed);
   const auto on_disk = std::make_shared<memory_cold_store>();
   const auto mode = seed % 2 == 0 ? onboarding::halved : onboarding::always;
@@ -39,6 +44,7 @@ void run(std::uint32_t seed, unsigned operations) {
   std::uint64_t checked = 0;
   unsigned suspending = 0;
   for (unsigned i = 0; i < operations; ++i) {
+    look(i);
     switch (dice() % 12) {
     case 0:
     case 1:
@@ -117,5 +123,24 @@ TEST_CASE("random work on all tiers never gives a wrong block and loses none") {
   for (std::uint32_t seed = 1; seed <= 5; ++seed) {
     INFO("seed " << seed);
     run(seed, 6000);
+  }
+}
+
+// Hidden, as the one in cache_properties.test.cpp.
+TEST_CASE("a million random operations on all tiers leave no memory behind", "[.][long]") {
+  const char* const asked = std::getenv("GODWIT_TEST_OPERATIONS");
+  const auto operations =
+    asked == nullptr ? 1000000U : static_cast<unsigned>(std::strtoul(asked, nullptr, 10));
+  for (const std::uint32_t seed : {21U, 22U}) {
+    std::size_t before = 0;
+    run(seed, operations / 2, [&](unsigned i) {
+      if (i % (operations / 20) != operations / 40)
+        return;
+      // The texts are few, so that the disk has all of them soon; requests and jobs come and go.
+      const auto now = allocated_bytes();
+      before = before == 0 ? now : before;
+      WARN(i << " operations: " << now << " bytes");
+      CHECK(now < before + (std::size_t{1} << 20U));
+    });
   }
 }

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include <malloc.h>
+
+// What AddressSanitizer's allocator has given out; absent without it.
+extern "C" [[gnu::weak]] std::size_t __sanitizer_get_current_allocated_bytes();
+
+namespace godwit::test {
+
+/// Memory that was asked for and not given back.
+inline std::size_t allocated_bytes() {
+  if (__sanitizer_get_current_allocated_bytes != nullptr)
+    return __sanitizer_get_current_allocated_bytes();
+  const auto info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+} // namespace godwit::test
