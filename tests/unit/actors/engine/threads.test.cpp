@@ -1,5 +1,6 @@
 // The engine as it runs in a node: a thread for the device, CAF's workers for the rest.
 
+#include "tests/unit/actors/cache/memory_cold_store.hpp"
 #include "tests/unit/actors/engine/threaded_engine.hpp"
 
 #include <catch2/catch.hpp>
@@ -25,8 +26,15 @@ model_card fake_card() {
 
 TEST_CASE("clients on several threads get the tokens of the definition, and cancels end what they name") {
   constexpr request_id per_thread = 25;
-  threaded_engine at(
-    std::make_unique<fake_model>(), fake_card(), {.kv_tokens = 1024, .budget = 64, .chunk = 32});
+  engine_options options{.kv_tokens = 1024, .budget = 64, .chunk = 32};
+  const bool with_tiers = GENERATE(false, true);
+  if (with_tiers) {
+    // Blocks go down and come back all the time, some while those before them are computed.
+    options.kv_tokens = 512;
+    options.tiers = {
+      .host_bytes = 16 * 2048, .cold = std::make_shared<memory_cold_store>(), .mode = onboarding::halved};
+  }
+  threaded_engine at(std::make_unique<fake_model>(), fake_card(), options);
   const auto ask_of = [](request_id id) {
     ask what;
     what.request = id;
@@ -61,6 +69,16 @@ TEST_CASE("clients on several threads get the tokens of the definition, and canc
     } else {
       CHECK(got.tokens == answer);
     }
+  }
+  // What was on its way for the last who left is free when its lane is done with a few blocks.
+  for (int i = 0; i < 10'000 && at.all.counters->onboard_staged > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  CHECK(at.all.counters->onboard_staged == 0);
+  if (with_tiers) {
+    WARN(at.all.counters->onboard_loads << " times blocks were brought, "
+                                        << at.all.counters->onboard_overlapped
+                                        << " of them behind a part that was computed");
+    CHECK(at.all.counters->onboard_loads > 0);
   }
 }
 
