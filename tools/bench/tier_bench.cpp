@@ -15,6 +15,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,14 +29,35 @@ constexpr std::uint32_t streams = 8;
 constexpr std::uint32_t stream_context = 128;
 const std::string tenant = "tenant";
 
+/// A store on a disk that takes so long for a block.
+class slow_store final : public cold_store {
+ public:
+  slow_store(std::shared_ptr<cold_store> under, double block_seconds)
+    : under_(std::move(under)), block_(block_seconds) {}
+
+  std::size_t known(std::span<const block_identity> chain) const override { return under_->known(chain); }
+  std::size_t read(
+    std::span<const block_identity> chain, std::span<const std::span<std::byte>> into) override {
+    const auto begin = clock::now();
+    const auto good = under_->read(chain, into);
+    std::this_thread::sleep_until(begin + block_ * static_cast<double>(good));
+    return good;
+  }
+  result<void> write(std::span<const cold_block> blocks) override { return under_->write(blocks); }
+  cold_stats stats() const override { return under_->stats(); }
+
+ private:
+  std::shared_ptr<cold_store> under_;
+  std::chrono::duration<double> block_;
+};
+
 /// A cache with tiers, run by the bench's thread as an actor would run it.
 class tiers {
  public:
   tiers(const kv_shape& shape, const cache_scope& scope, std::uint32_t blocks, const tier_options& options)
     : pool(page_pool::create(shape, blocks).value()) {
     cache = tiered_cache::create(pool, block_hasher(identity_key::derive({}), scope), {.budget = blocks},
-      options, std::make_shared<engine_counters>(),
-      [this](tiered_cache::task what, std::chrono::milliseconds) {
+      options, counters, [this](tiered_cache::task what, std::chrono::milliseconds) {
         post(std::move(what));
       }).value();
   }
@@ -81,6 +103,7 @@ class tiers {
   }
 
   std::shared_ptr<page_pool> pool;
+  std::shared_ptr<engine_counters> counters = std::make_shared<engine_counters>();
   std::unique_ptr<tiered_cache> cache;
 
  private:
@@ -118,10 +141,11 @@ class tier_bench {
     return std::shared_ptr<cold_store>(std::move(*made));
   }
 
-  std::unique_ptr<tiers> start(const std::shared_ptr<cold_store>& cold, std::uint64_t host_bytes) const {
+  std::unique_ptr<tiers> start(const std::shared_ptr<cold_store>& cold, std::uint64_t host_bytes,
+    onboarding mode = onboarding::always) const {
     const auto blocks = 2 * blocks_for(tokens_) + streams * (blocks_for(stream_context) + 64) + 2;
     return std::make_unique<tiers>(runs_.shape().kv, scope_, blocks,
-      tier_options{.host_bytes = host_bytes, .cold = cold, .in_flight = blocks, .mode = onboarding::always});
+      tier_options{.host_bytes = host_bytes, .cold = cold, .in_flight = blocks, .mode = mode});
   }
 
   std::uint64_t prompt_bytes() const {
@@ -187,6 +211,67 @@ class tier_bench {
     out.cold_ms = median(cold);
     out.host_ms = median(host);
     out.disk_ms = median(disk);
+    return {};
+  }
+
+  /// Finds a prompt on disk, and computes what the cache leaves to be computed while the rest is read.
+  /// @returns milliseconds
+  double find_beside(tiers& in, std::span<const token_id> prompt) {
+    const auto expected = logits_;
+    sequence target(*in.pool);
+    const auto begin = clock::now();
+    std::optional<tier_load> load;
+    const auto answer = in.cache->find(
+      1, tenant, prompt.first(prompt.size() - 1), [&](tier_load what) { load = std::move(what); });
+    if (answer.gap > 0)
+      GODWIT_CHECK(
+        read_prompt(runs_, target, prompt.first(std::size_t{answer.gap} * page_tokens), logits_).has_value());
+    if (answer.loading > 0 || answer.tail > 0) {
+      in.wait([&] { return load.has_value(); });
+      target.adopt(load->blocks);
+    }
+    GODWIT_CHECK(read_prompt(runs_, target, prompt.subspan(target.length()), logits_).has_value());
+    const auto took = seconds_since(begin) * 1e3;
+    GODWIT_CHECK(logits_ == expected);
+    return took;
+  }
+
+  /// A disk that takes as long as computing.
+  result<void> slow_disk(tier_rates& out, std::uint32_t rounds) {
+    const auto tokens = std::max(tokens_ / 4, 2 * page_tokens);
+    const auto blocks = tokens / page_tokens;
+    auto store = open();
+    if (!store)
+      return fail(store);
+    std::vector<double> cold;
+    std::vector<double> found;
+    std::unique_ptr<tiers> in;
+    for (std::uint32_t round = 0; round <= rounds; ++round) {
+      const auto prompt = any_tokens(tokens, runs_.shape().vocabulary, 2077 + round);
+      {
+        const auto writes = start(*store, 0);
+        cold.push_back(compute(*writes, prompt));
+        writes->suspend(prompt);
+      }
+      const auto seconds = cold.back() * 1e-3;
+      const auto disk = std::make_shared<slow_store>(*store, seconds / blocks);
+      in = start(disk, 0, onboarding::measured);
+      // What an engine would have learned by now. Reads of a few blocks at a time teach the disk's pace.
+      for (std::uint32_t known = 0; known < 12; ++known) {
+        in->pool->release_blocks(
+          in->find(std::span(prompt).first(std::min<std::size_t>(4, blocks) * page_tokens)));
+        in->cache->device().evict(blocks);
+      }
+      in->counters->prompt_work += tokens + std::uint64_t{tokens} * tokens / 2 / work_doubles_at;
+      in->counters->prompt_nanoseconds += static_cast<std::uint64_t>(seconds * 1e9);
+      found.push_back(find_beside(*in, prompt));
+    }
+    // The first round warms up.
+    for (auto* times : {&cold, &found})
+      times->erase(times->begin());
+    out.slow_tokens = tokens;
+    out.slow_cold_ms = median(cold);
+    out.slow_ms = median(found);
     return {};
   }
 
@@ -264,6 +349,8 @@ result<tier_rates> measure_tiers(
   {
     tier_bench bench(runs, tokens, place);
     done = bench.hits(out, rounds);
+    if (done)
+      done = bench.slow_disk(out, rounds);
     if (done)
       done = bench.offload(out, rounds);
   }

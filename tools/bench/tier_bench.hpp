@@ -15,8 +15,12 @@ struct tier_rates {
   double host_ms = 0; ///< in host memory
   double disk_ms = 0; ///< on disk, after store and cache were made anew: names from disk, pages as the system
                       ///< has them
-  std::uint32_t streams = 0;       ///< that decode while blocks go down
-  double alone_per_s = 0;          ///< tokens of these streams
+  std::uint32_t slow_tokens =
+    0;                       ///< of a prompt on a disk that takes as long to read it as computing it takes
+  double slow_cold_ms = 0;   ///< that is computed
+  double slow_ms = 0;        ///< that is found there, a part of it computed meanwhile if that pays
+  std::uint32_t streams = 0; ///< that decode while blocks go down
+  double alone_per_s = 0;    ///< tokens of these streams
   double beside_offload_per_s = 0; ///< the same while host and disk take the prompt's blocks, once in the
                                    ///< time that computing it takes
 };

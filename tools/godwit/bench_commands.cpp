@@ -172,7 +172,8 @@ int bench_cache(const settings& how, const bench_words& said) {
                 {"ratio", hit.hit_ms / hit.cold_ms}}},
       {"tiers", {{"tokens", tiers.tokens}, {"cold_ms", tiers.cold_ms}, {"host_ms", tiers.host_ms},
                   {"disk_ms", tiers.disk_ms}, {"host_ratio", tiers.host_ms / tiers.cold_ms},
-                  {"disk_ratio", tiers.disk_ms / tiers.cold_ms}, {"streams", tiers.streams},
+                  {"disk_ratio", tiers.disk_ms / tiers.cold_ms}, {"slow_tokens", tiers.slow_tokens},
+                  {"slow_disk_ratio", tiers.slow_ms / tiers.slow_cold_ms}, {"streams", tiers.streams},
                   {"decode_alone_per_s", tiers.alone_per_s},
                   {"decode_beside_offload_per_s", tiers.beside_offload_per_s}}}});
     return exit_ok;
@@ -188,6 +189,8 @@ int bench_cache(const settings& how, const bench_words& said) {
              "{:.1f} ms, {:.3f}\n",
     tiers.host_ms, tiers.host_ms / tiers.cold_ms, tiers.cold_ms, tiers.disk_ms,
     tiers.disk_ms / tiers.cold_ms);
+  fmt::print("{} tokens from a disk that is as slow as computing them: {:.1f} ms, {:.3f} of {:.1f} ms cold\n",
+    tiers.slow_tokens, tiers.slow_ms, tiers.slow_ms / tiers.slow_cold_ms, tiers.slow_cold_ms);
   fmt::print("{} streams: {:.0f} tokens/s alone, {:.0f} while such a prompt goes down, {:.3f} of it\n",
     tiers.streams, tiers.alone_per_s, tiers.beside_offload_per_s,
     tiers.beside_offload_per_s / tiers.alone_per_s);

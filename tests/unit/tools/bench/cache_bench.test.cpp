@@ -34,6 +34,7 @@ TEST_CASE("a fork takes one block, and the index stays within 80 bytes a block")
   CHECK(rates->hit.hit_ms > 0);
   CHECK(rates->tiers.host_ms > 0);
   CHECK(rates->tiers.disk_ms > 0);
+  CHECK(rates->tiers.slow_ms > 0);
   CHECK(rates->tiers.beside_offload_per_s > 0);
 }
 
