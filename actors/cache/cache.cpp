@@ -30,6 +30,7 @@ letter<schema::CacheFound> found(request_id request, const tier_load& what) {
     b.setFirst(what.first);
     b.setHost(what.host);
     b.setDisk(what.disk);
+    b.setLoading(what.loading);
   });
 }
 
@@ -41,7 +42,7 @@ void look_up(self_pointer self, schema::CacheLookup::Reader ask, const cache_cli
   const auto answer = state.blocks->find(request, text_of(ask.getTenant()), tokens,
     [self, request, client](const tier_load& what) { self->send(client, found(request, what)); });
   ++state.counters->cache_lookups;
-  state.counters->cache_hits += answer.blocks.empty() && answer.loading == 0 && answer.tail == 0 ? 0 : 1;
+  state.counters->cache_hits += answer.blocks.empty() && answer.loading == 0 ? 0 : 1;
   state.counters->found_tokens += answer.blocks.size() * page_tokens;
   self->send(client, letter<schema::CacheFound>::make([&](schema::CacheFound::Builder b) {
     b.setRequest(request);
@@ -59,9 +60,11 @@ void count(const cache_actor_state& state) {
 }
 
 void learn(tiered_cache& blocks, schema::CacheInsert::Reader told) {
-  const auto names = read_names(told.getNames());
   const auto list = read_ids(told.getBlocks());
   const block_identity parent{told.getParentLow(), told.getParentHigh()};
+  auto names = read_names(told.getNames());
+  if (names.empty())
+    names = blocks.name(text_of(told.getTenant()), parent, read_ids(told.getTokens()));
   if (parent == block_identity{}) {
     blocks.device().insert(names, list);
     blocks.told(text_of(told.getTenant()), names);

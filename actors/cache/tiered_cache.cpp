@@ -64,8 +64,14 @@ tiered_cache::~tiered_cache() {
 
 tiered_cache::block_names tiered_cache::chain_of(
   std::string_view tenant, std::span<const token_id> tokens) const {
+  return name(tenant, {}, tokens);
+}
+
+std::vector<block_identity> tiered_cache::name(
+  std::string_view tenant, const block_identity& parent, std::span<const token_id> tokens) const {
   block_names names(tokens.size() / page_tokens);
-  hasher_.chain(hasher_.root(tenant), tokens.first(names.size() * page_tokens), names);
+  hasher_.chain(parent == block_identity{} ? hasher_.root(tenant) : parent,
+    tokens.first(names.size() * page_tokens), names);
   return names;
 }
 

@@ -52,8 +52,8 @@ struct tier_holdings {
 struct tier_answer {
   std::vector<block_id> blocks;          ///< on the device, with a reference of each for the caller
   std::uint32_t loading = 0;             ///< blocks that follow and are being brought there
-  std::uint32_t gap = 0;                 ///< blocks behind those that the caller is to compute, while
-  std::uint32_t tail = 0;                ///< so many that stand behind them are being brought
+  std::uint32_t tail = 0;                ///< the last of these, which stand behind
+  std::uint32_t gap = 0;                 ///< blocks that the caller is to compute meanwhile
   std::uint32_t waiting = 0;             ///< blocks that a lower tier has, and for which there is no room now
   std::chrono::milliseconds patience{0}; ///< computing all that is being brought would take so long
 };
@@ -65,6 +65,7 @@ struct tier_load {
   std::uint32_t first = 0;      ///< blocks before these
   std::uint32_t host = 0;       ///< the first ones came from here
   std::uint32_t disk = 0;       ///< and those behind them from here
+  std::uint32_t loading = 0;    ///< blocks that are still being brought for it
 };
 
 /// The prefix cache of a device over its lower tiers: host memory and a cold store. What is asked for again
@@ -93,13 +94,17 @@ class tiered_cache {
 
   /// Finds the longest prefix over all tiers.
   /// @param tokens those that are wanted, at most; the prompt may be longer
-  /// @param then called once with what was loaded if the answer says that something is, and once for the tail
-  /// if there is one, in any order; not after forgo()
+  /// @param then called with what was loaded if the answer says that something is, once, or once more for the
+  /// tail, in any order; not after forgo()
   tier_answer find(request_id request, std::string_view tenant, std::span<const token_id> tokens,
     std::function<void(tier_load)> then);
   /// Nobody waits for what is being loaded for this request: its blocks are free within one block's time.
   void forgo(request_id request);
 
+  /// The names of blocks.
+  /// @param parent the block before them; zero: they begin a text of this tenant
+  std::vector<block_identity> name(
+    std::string_view tenant, const block_identity& parent, std::span<const token_id> tokens) const;
   /// Blocks of a text from its beginning on, whose device has told of them.
   void told(std::string_view tenant, std::span<const block_identity> names);
   /// A sequence had to give its pages up and will be back: keeps copies of its blocks in host memory.

@@ -82,7 +82,7 @@ tier_answer tiered_cache::find(request_id request, std::string_view tenant, std:
     return out;
   }
   ++counters_->onboard_overlapped;
-  out.loading = chosen.host;
+  out.loading = wanted;
   out.gap = chosen.gap;
   out.tail = chosen.disk;
   const auto own = std::span(blocks);
@@ -216,7 +216,10 @@ void tiered_cache::loaded(const std::shared_ptr<load>& what) {
       device_.insert(names, good);
     else
       device_.extend(what->parent, names, good);
-    what->then({{good.begin(), good.end()}, what->first, what->host_done, what->disk_done});
+    const auto other = loads_.find({what->key.first, !what->key.second});
+    const auto left = other == loads_.end() ? 0 : other->second->blocks.size();
+    what->then({{good.begin(), good.end()}, what->first, what->host_done, what->disk_done,
+      static_cast<std::uint32_t>(left)});
   }
   // Blocks that an eviction waits for may have come free.
   serve_evictions();

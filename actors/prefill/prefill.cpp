@@ -237,7 +237,7 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       const auto request = mail.read().getRequest();
       if (!self->state.queue->answer(request, answer, prefill_queue::clock::now())) {
         release(self, answer.blocks);
-        if (answer.loading > 0 || answer.tail > 0)
+        if (answer.loading > 0)
           forgo(self, {request});
       }
       submit(self, false);

@@ -104,13 +104,14 @@ bool prefill_queue::answer(request_id request, const prefix_answer& what, clock:
   which.host += what.host * page_tokens;
   which.disk += what.disk * page_tokens;
   which.waiting = what.waiting;
-  GODWIT_CHECK(which.cached.size() * page_tokens < which.tokens.size());
+  GODWIT_CHECK(which.cached.size() * page_tokens < which.tokens.size() && what.tail <= what.loading);
   if (what.tail > 0) {
-    const auto before = static_cast<std::uint32_t>(which.cached.size()) + what.loading + what.gap;
-    GODWIT_CHECK(what.gap > 0 && std::size_t{before + what.tail} * page_tokens < which.tokens.size());
-    which.tail = {before * page_tokens, true, {}, now + what.patience};
+    const auto end = static_cast<std::uint32_t>(which.cached.size()) + what.loading + what.gap;
+    GODWIT_CHECK(what.gap > 0 && std::size_t{end} * page_tokens < which.tokens.size());
+    which.tail = {(end - what.tail) * page_tokens, true, {}, now + what.patience};
   }
-  which.loading = what.loading > 0;
+  // What comes behind a gap is not waited for here.
+  which.loading = !which.loading && what.loading > what.tail;
   if (which.loading)
     which.until = now + what.patience;
   else

@@ -37,13 +37,14 @@ struct prefix_question {
 struct prefix_answer {
   std::vector<block_id> blocks = {}; ///< from the first on; in a second answer those behind the first one's
   std::uint32_t first = 0;           ///< blocks before these
-  std::uint32_t loading = 0;         ///< blocks that are being brought; above 0 a second answer follows
+  std::uint32_t loading = 0;         ///< blocks that are still being brought; above 0 another answer follows
   std::chrono::milliseconds patience{0}; ///< with them: computing them would have taken so long
   std::uint32_t waiting = 0;             ///< blocks that a lower tier has, if only there were room
   std::uint32_t host = 0;                ///< of `blocks`, brought from host memory
   std::uint32_t disk = 0;                ///< and from the cold tier
-  std::uint32_t gap = 0;                 ///< blocks behind all these to compute,
-  std::uint32_t tail = 0;                ///< while these are brought, which a last answer tells
+  std::uint32_t gap = 0; ///< in a first answer: blocks to compute while the last ones are brought,
+  std::uint32_t tail =
+    0; ///< so many of `loading`, which stand behind those and come in an answer of their own
 };
 
 /// What dropping a request leaves to be done.

@@ -91,14 +91,14 @@ struct CacheFound {
   # The first answer to a look-up says what is on the device. If more is being brought there, others follow with that.
   request @0 :UInt64;
   blocks @1 :List(UInt32);           # from the first on, or from the end of the first answer on; a reference of each is handed over
-  loading @2 :UInt32;                # blocks that are being brought behind these; above 0 a second answer follows
+  loading @2 :UInt32;                # blocks that are still being brought; above 0 another answer follows
   patienceMs @3 :UInt32;             # after so long, computing them would have been done
   waiting @4 :UInt32;                # blocks that a lower tier has and for which the device has no room now
   host @5 :UInt32;                   # of `blocks`, so many came from host memory
   disk @6 :UInt32;                   # and these, behind them, from the cold tier
   first @7 :UInt32;                  # blocks of the prompt before these
-  gap @8 :UInt32;                    # behind what is there and what is loading: blocks to be computed, while so many
-  tail @9 :UInt32;                   # behind those are brought from the cold tier; another answer follows with them
+  gap @8 :UInt32;                    # in the first answer: blocks to be computed while the last ones are brought, which follow them;
+  tail @9 :UInt32;                   # so many of `loading` are those last ones, and come in an answer of their own
 }
 
 struct CacheForgo {
@@ -109,7 +109,7 @@ struct CacheForgo {
 struct CacheInsert {
   # Full blocks of a text, one behind the other.
   tenant @0 :Text;
-  tokens @1 :List(UInt32);           # of an earlier version; not read
+  tokens @1 :List(UInt32);           # what is in them, from whoever has no names for them
   blocks @2 :List(UInt32);           # a reference of each is handed over
   parentLow @3 :UInt64;              # identity of the block that comes before them; both 0: they are the first ones
   parentHigh @4 :UInt64;

@@ -94,7 +94,9 @@ struct tier_world {
     const auto out = std::make_shared<found>();
     out->answer = cache->find(request, tenant, tokens, [out](const tier_load& what) {
       if (out->answer.tail > 0
-          && what.first == out->blocks.size() + (out->load ? 0 : out->answer.loading) + out->answer.gap) {
+          && what.first
+               == out->blocks.size() + (out->load ? 0 : out->answer.loading - out->answer.tail)
+                    + out->answer.gap) {
         GODWIT_CHECK(!out->tail);
         out->tail = what;
         return;

@@ -306,7 +306,7 @@ constexpr auto second = std::chrono::seconds(1);
 void begin_with_gap(prefill_queue& queue) {
   REQUIRE(queue.accept(request_of(1, text(150, 1))));
   queue.begin(start);
-  REQUIRE(queue.answer(1, {.blocks = {7}, .patience = second, .gap = 2, .tail = 3}, start));
+  REQUIRE(queue.answer(1, {.blocks = {7}, .loading = 3, .patience = second, .gap = 2, .tail = 3}, start));
 }
 
 } // namespace
@@ -353,9 +353,9 @@ TEST_CASE("blocks of the host come before the gap, and may come after what is be
   prefill_queue queue({});
   queue.accept(request_of(1, text(150, 1)));
   queue.begin(start);
-  CHECK(queue.answer(1, {.blocks = {7}, .loading = 1, .patience = second, .gap = 2, .tail = 3}, start));
+  CHECK(queue.answer(1, {.blocks = {7}, .loading = 4, .patience = second, .gap = 2, .tail = 3}, start));
   CHECK(queue.wishes().openings.empty());
-  CHECK(queue.answer(1, {.blocks = {1, 2, 3}, .first = 4, .disk = 3}, start));
+  CHECK(queue.answer(1, {.blocks = {1, 2, 3}, .first = 4, .loading = 1, .disk = 3}, start));
   CHECK(queue.wishes().openings.empty());
   CHECK(queue.answer(1, {.blocks = {8}, .first = 1, .host = 1}, start));
   auto wishes = queue.wishes();
@@ -448,7 +448,7 @@ TEST_CASE("when the host's part takes too long, what is behind the gap is given 
   prefill_queue queue({});
   queue.accept(request_of(1, text(150, 1)));
   queue.begin(start);
-  queue.answer(1, {.blocks = {7}, .loading = 1, .patience = second, .gap = 2, .tail = 3}, start);
+  queue.answer(1, {.blocks = {7}, .loading = 4, .patience = second, .gap = 2, .tail = 3}, start);
   queue.answer(1, {.blocks = {1, 2, 3}, .first = 4}, start);
   CHECK(queue.expire(start, start + second) == std::vector<request_id>{1});
   CHECK(queue.take_unused() == std::vector<block_id>{1, 2, 3});
