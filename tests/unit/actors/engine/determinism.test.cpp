@@ -33,6 +33,7 @@ class life {
       return;
     options_.tiers.host_bytes = one_of({0U, 8U, 64U}) * 2048ULL;
     options_.tiers.cold = disk_;
+    options_.tiers.reuse = static_cast<std::uint8_t>(below(2));
     options_.tiers.mode = seed % 3 == 1 ? onboarding::halved : onboarding::always;
     disk_->before_read = [this] { disk_->damaged = below(4) == 0 ? below(4) : ~std::size_t{0}; };
   }
@@ -40,6 +41,7 @@ class life {
   void run() {
     test_engine engine(options_);
     plan(engine);
+    fill_disk();
     while (!waiting_.empty() || !open(engine).empty()) {
       const auto what = below(100);
       if (what < 4 && !waiting_.empty()) {
@@ -102,6 +104,19 @@ class life {
       GODWIT_CHECK(what.tokens.size() < engine.longest);
       waiting_.push_back(what);
     }
+  }
+
+  /// An engine that ran before has left blocks of half the prompts.
+  void fill_disk() {
+    if (!options_.tiers.cold)
+      return;
+    auto options = options_;
+    options.tiers.reuse = 0;
+    test_engine before(options);
+    for (const auto& what : waiting_)
+      if (what.request % 2 == 0)
+        before.request(
+          {.request = what.request, .tokens = what.tokens, .max_tokens = 1, .tenant = what.tenant});
   }
 
   std::vector<request_id> open(test_engine& engine) const {
