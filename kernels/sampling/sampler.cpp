@@ -40,13 +40,17 @@ float tame(std::span<const float> logits, sampler_scratch& scratch) {
   return *std::ranges::max_element(scratch.block_greatest);
 }
 
+double sum_of_blocks(const sampler_scratch& scratch) {
+  return std::accumulate(scratch.block_sums.begin(), scratch.block_sums.end(), 0.0);
+}
+
 /// Fills scratch.weights, and the sums of each block. @returns the sum of all
 double weigh(float greatest, float temperature, float least, sampler_scratch& scratch) {
   scratch.weights.resize(scratch.logits.size());
   scratch.block_sums.resize(vocabulary::blocks_of(scratch.logits.size()));
   vocabulary::weigh(
     scratch.logits, greatest, temperature, least, scratch.weights.data(), scratch.block_sums.data());
-  return std::accumulate(scratch.block_sums.begin(), scratch.block_sums.end(), 0.0);
+  return sum_of_blocks(scratch);
 }
 
 /// The first token with the greatest logit.
@@ -209,28 +213,107 @@ void keep_top_p(float top_p, double whole, sampler_scratch& scratch) {
   candidates.resize(count);
 }
 
-/// Fills the candidates with what may pass top_p: tokens so unlikely that all of them together are less than
-/// what it cuts off are left out. Half of that, so that no rounding decides.
-template <class WeightOf>
-void take_likely(float top_p, double whole, WeightOf weight_of, sampler_scratch& scratch) {
-  const auto& weights = scratch.weights;
-  const double share = (1.0 - static_cast<double>(top_p)) * whole / static_cast<double>(weights.size());
-  const auto least = static_cast<float>(share / 2);
-  scratch.candidates.clear();
-  for (std::size_t block = 0; block < scratch.block_greatest.size(); ++block) {
-    if (weight_of(scratch.block_greatest[block]) <= least)
-      continue;
-    const auto end = std::min((block + 1) * vocabulary::block, weights.size());
-    // Written whether it is kept or not: which ones are cannot be predicted.
-    std::array<candidate, vocabulary::block> kept;
-    std::size_t count = 0;
-    for (auto i = block * vocabulary::block; i < end; ++i) {
-      kept[count] = {scratch.logits[i], static_cast<token_id>(i), weights[i]};
-      count += weights[i] > least ? 1U : 0U;
-    }
-    scratch.candidates.insert(
-      scratch.candidates.end(), kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(count));
+/// The leading 14 bits: eight buckets together.
+std::size_t group_of(float weight) {
+  return std::bit_cast<std::uint32_t>(weight) >> 19;
+}
+
+float least_of_group(std::size_t group) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(group << 19));
+}
+
+/// The group of buckets in which the sum of the greatest weights about reaches its goal. Sums are taken where
+/// they are cheap: in blocks that have such weights at all.
+std::size_t guess_group(double wanted, double whole, const sampler_scratch& scratch) {
+  constexpr std::size_t octaves = 2 * 16;
+  // The sum from `low` on reaches the goal, that from `high` on does not.
+  std::size_t low = 1; // what is less is zero
+  std::size_t high = group_of(1.0F) + 1;
+  double low_sum = whole;
+  double high_sum = 0;
+  const auto look = [&](std::size_t group) {
+    const double sum = static_cast<double>(
+      vocabulary::guess_sum(scratch.weights, scratch.block_weights, least_of_group(group)));
+    (sum >= wanted ? low : high) = group;
+    (sum >= wanted ? low_sum : high_sum) = sum;
+  };
+  while (low == 1 && high > 1 + octaves)
+    look(high - octaves);
+  for (bool halve = false; high - low > 1; halve = !halve) {
+    const double share = halve ? 0.5 : (wanted - high_sum) / (low_sum - high_sum);
+    const auto below = static_cast<std::size_t>(share * static_cast<double>(high - low));
+    look(high - std::clamp<std::size_t>(below, 1, high - low - 1));
   }
+  return low;
+}
+
+/// Step 8 for the candidates of one group, whose order becomes any: takes buckets as a whole and then the
+/// first of the last one, until the sum reaches its goal. @returns how many of them stay; those come first
+std::size_t keep_of_group(double sum, double wanted, std::vector<candidate>& group) {
+  constexpr std::size_t buckets = 8;
+  const auto place = [](const candidate& each) { return bucket_of(each.weight) % buckets; };
+  std::array<double, buckets> sums{};
+  for (const auto& each : group)
+    sums[place(each)] += static_cast<double>(each.weight);
+  std::size_t last = buckets - 1;
+  for (; last > 0 && sum + sums[last] < wanted; --last)
+    sum += sums[last];
+  const auto border =
+    std::partition(group.begin(), group.end(), [&](const candidate& each) { return place(each) > last; });
+  const auto behind =
+    std::partition(border, group.end(), [&](const candidate& each) { return place(each) == last; });
+  std::sort(border, behind, before);
+  auto kept = border;
+  for (; kept != behind && sum < wanted; ++kept)
+    sum += static_cast<double>(kept->weight);
+  return static_cast<std::size_t>(kept - group.begin());
+}
+
+/// Steps 8 and 9 over the whole vocabulary. Weights that do not stay become 0, or are left below the number
+/// that is returned; those do not count in the sums of blocks.
+/// @returns the least weight that stays
+float keep_likely(float greatest, double whole, const sampling_settings& settings, sampler_scratch& scratch) {
+  const auto blocks = scratch.block_sums.size();
+  scratch.block_weights.resize(blocks);
+  scratch.sums_above.resize(blocks);
+  scratch.between.resize(scratch.weights.size());
+  // A greater logit has no smaller weight.
+  vocabulary::weigh(scratch.block_greatest, greatest, settings.temperature, 0.0F,
+    scratch.block_weights.data(), scratch.sums_above.data());
+
+  const double wanted = static_cast<double>(settings.top_p) * whole;
+  const auto sum_of = [](const std::vector<double>& sums) {
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
+  };
+  const auto sums_from = [&](vocabulary::border limits) {
+    return vocabulary::sums_from(scratch.weights, scratch.block_weights, limits, scratch.block_sums.data(),
+      scratch.sums_above.data(), scratch.between.data());
+  };
+  std::size_t group = guess_group(wanted, whole, scratch);
+  std::size_t count = 0;
+  double above = 0; // the sum of what is above the group
+  for (;;) {
+    count = sums_from({least_of_group(group), least_of_group(group + 1)});
+    above = sum_of(scratch.sums_above);
+    if (above >= wanted)
+      ++group;
+    else if (group > 1 && sum_of(scratch.block_sums) < wanted)
+      --group;
+    else
+      break;
+  }
+
+  auto& border = scratch.border;
+  border.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto token = scratch.between[i];
+    border.push_back({scratch.logits[token], token, scratch.weights[token]});
+  }
+  for (std::size_t i = keep_of_group(above, wanted, border); i < border.size(); ++i)
+    scratch.weights[border[i].token] = 0;
+  const float least = std::max(least_of_group(group), settings.min_p);
+  sums_from({least, least});
+  return least;
 }
 
 /// Step 10 over [begin, end): the first at which the sum of the weights, counted from `sum`, exceeds the
@@ -248,18 +331,28 @@ Iterator walk(Iterator begin, Iterator end, double sum, double target, WeightOf 
   return last;
 }
 
-/// Step 10 over the whole vocabulary. @param whole the sum of the blocks
-token_id walk_blocks(double whole, double random, const sampler_scratch& scratch) {
+/// Step 10 over the whole vocabulary.
+/// @param whole the sum of the blocks
+/// @param least weights below it do not count
+token_id walk_blocks(double whole, double random, float least, const sampler_scratch& scratch) {
   const double target = random * whole;
+  const auto& sums = scratch.block_sums;
+  double before_block = 0;
   double sum = 0;
-  std::size_t block = 0;
-  while (block + 1 < scratch.block_sums.size() && sum + scratch.block_sums[block] <= target)
-    sum += scratch.block_sums[block++];
+  std::size_t chosen = 0; // the last that has a weight, unless one is found
+  for (std::size_t block = 0; block < sums.size() && sum <= target; ++block) {
+    if (sums[block] > 0) {
+      chosen = block;
+      before_block = sum;
+      sum += sums[block];
+    }
+  }
   const auto begin = scratch.weights.begin();
-  const auto from = begin + static_cast<std::ptrdiff_t>(block * vocabulary::block);
+  const auto from = begin + static_cast<std::ptrdiff_t>(chosen * vocabulary::block);
   const auto to =
-    begin + static_cast<std::ptrdiff_t>(std::min((block + 1) * vocabulary::block, scratch.weights.size()));
-  return static_cast<token_id>(walk(from, to, sum, target, [](float weight) { return weight; }) - begin);
+    begin + static_cast<std::ptrdiff_t>(std::min((chosen + 1) * vocabulary::block, scratch.weights.size()));
+  const auto weight_of = [&](float weight) { return weight >= least ? weight : 0.0F; };
+  return static_cast<token_id>(walk(from, to, before_block, target, weight_of) - begin);
 }
 
 /// Steps 6 to 10 for a temperature above 0. @param greatest of the logits, finite
@@ -284,11 +377,11 @@ token_id draw(const sampling_settings& settings, float greatest, double random, 
       keep_top_p(settings.top_p, sum_of([](const candidate& each) { return each.weight; }), scratch);
   } else if (settings.top_p < 1.0F) {
     const double whole = weigh(greatest, settings.temperature, 0.0F, scratch);
-    take_likely(settings.top_p, whole, weight_of, scratch);
-    keep_top_p(settings.top_p, whole, scratch);
+    const float least = keep_likely(greatest, whole, settings, scratch);
+    return walk_blocks(sum_of_blocks(scratch), random, least, scratch);
   } else {
     const double whole = weigh(greatest, settings.temperature, settings.min_p, scratch);
-    return walk_blocks(whole, random, scratch);
+    return walk_blocks(whole, random, 0.0F, scratch);
   }
   // The token of the greatest logit has weight 1 and passes every filter.
   const auto unless_min_p = [&](const candidate& each) {

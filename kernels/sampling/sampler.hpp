@@ -33,7 +33,10 @@ struct sampler_scratch {
   std::vector<float> logits;         // [vocabulary]
   std::vector<float> block_greatest; // of each block of logits
   std::vector<float> weights;        // [vocabulary]
+  std::vector<float> block_weights;  // the greatest of each block of weights
   std::vector<double> block_sums;    // of each block of weights
+  std::vector<double> sums_above;    // of those above where top_p may end
+  std::vector<token_id> between;     // [vocabulary], ids of those where it may
   std::vector<double> bucket_sums;   // of the weights that share their leading bits
   std::vector<std::uint32_t> counts; // [vocabulary], all zero between calls
   std::vector<candidate> candidates;
@@ -58,10 +61,13 @@ struct sampler_scratch {
 ///  6. Temperature 0: the greatest logit, the lowest id among equals. Else the weight of a token is
 ///     exp((logit - greatest) / temperature).
 ///  7. `top_k` keeps the k greatest logits, lowest ids first among equals.
-///  8. `top_p` keeps the fewest of what is left, greatest first, whose weights reach top_p of their sum.
+///  8. `top_p` keeps the fewest of what is left, greatest first, whose weights reach top_p of their sum. Sums
+///     go by the leading bits of weights: all together that lead with more by 14 bits (behind top_k by 17),
+///     then by 17 bits, then one by one, greatest logit first, those of the bits with which the goal is
+///     reached.
 ///  9. `min_p` keeps what has at least min_p times the greatest weight.
 /// 10. The kept tokens are walked by ascending id until the sum of their weights exceeds the random number
-///     times the whole. Sums over the whole vocabulary go by blocks (vocabulary.hpp), others one by one.
+///     times the whole. Sums go by blocks (vocabulary.hpp), behind top_k one by one.
 /// If no logit is finite, the token is 0.
 ///
 /// @param logits        `[vocabulary]`, not empty

@@ -68,7 +68,8 @@ outcome defined(const std::vector<float>& logits, const sampling_settings& setti
       sum += w[order[kept++]];
       margin = std::min(margin, std::abs(sum / whole - static_cast<double>(settings.top_p)));
     }
-    if (kept < order.size())
+    // Equal ones are in the order of their ids on both sides.
+    if (kept < order.size() && l[order[kept - 1]] != l[order[kept]])
       margin = std::min(margin, l[order[kept - 1]] - l[order[kept]]);
     order.resize(kept);
   }
@@ -152,6 +153,56 @@ TEST_CASE("a large vocabulary with a flat distribution is cut where the definiti
       if (expected.margin > 1e-7)
         CHECK(sample(logits, settings, 5, {}, 0, scratch).token == expected.token);
     }
+}
+
+TEST_CASE("top_p of a large vocabulary is cut where the definition cuts it, from steep to flat") {
+  // An odd size, and some weights that are equal.
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal(0, 1);
+  sampler_scratch scratch;
+  int compared = 0;
+  for (const float spread : {0.05F, 0.7F, 3.0F, 12.0F}) {
+    std::vector<float> logits(20'001);
+    std::ranges::generate(logits, [&] { return std::round(normal(random) * 4096) / 4096 * spread; });
+    logits[20'000] = std::nanf("");
+    for (const float top_p : {0.01F, 0.2F, 0.5F, 0.9F, 0.99F, 0.9999F})
+      for (const float min_p : {0.0F, 0.02F})
+        for (const float temperature : {0.3F, 1.0F}) {
+          sampling_settings settings;
+          settings.top_p = top_p;
+          settings.min_p = min_p;
+          settings.temperature = temperature;
+          settings.seed = random();
+          auto finite = logits;
+          finite[20'000] = -1e4F;
+          const auto expected = defined(finite, settings, 5, {}, 0);
+          if (expected.margin < 1e-6)
+            continue;
+          ++compared;
+          INFO("spread " << spread << ", top_p " << top_p << ", min_p " << min_p << ", temperature "
+                         << temperature);
+          CHECK(sample(logits, settings, 5, {}, 0, scratch).token == expected.token);
+        }
+  }
+  CHECK(compared > 50);
+}
+
+TEST_CASE("of equal logits top_p keeps those of the lowest ids, in a vocabulary of any size") {
+  sampler_scratch scratch;
+  for (const std::size_t size : {1U, 2U, 255U, 257U, 1023U}) {
+    const std::vector<float> logits(size, -3.25F);
+    sampling_settings settings;
+    settings.top_p = 0.5F;
+    const auto kept = (size + 1) / 2; // whose weights reach half
+    std::size_t greatest = 0;
+    for (settings.seed = 0; settings.seed < 6000; ++settings.seed) {
+      const auto token = sample(logits, settings, 1, {}, 0, scratch).token;
+      REQUIRE(token < kept);
+      greatest = std::max<std::size_t>(greatest, token);
+    }
+    // Some draw of so many takes the last one, but for once in 100,000 vocabularies.
+    CHECK(greatest + 1 == kept);
+  }
 }
 
 TEST_CASE("log-probabilities of a large vocabulary are the log-softmax in double") {

@@ -62,6 +62,20 @@ class forced_target {
   }
 };
 
+/// Calls `check` once for each of the machine's instruction sets.
+template <class Check>
+void on_each_target(Check check) {
+  auto targets = hwy::SupportedTargets();
+  for (std::int64_t target = 1; targets != 0; target <<= 1) {
+    if ((targets & target) == 0)
+      continue;
+    targets &= ~target;
+    const forced_target forced(target);
+    CAPTURE(hwy::TargetName(target));
+    check();
+  }
+}
+
 } // namespace
 
 TEST_CASE("tame logits have no NaN and no plus infinity, and each block knows its greatest") {
@@ -105,17 +119,45 @@ TEST_CASE("every instruction set gives the bits of the scalar exp, for every len
   for (std::size_t i = 0; i < size; ++i)
     wrong += expected.weights[i] == exp_nonpositive((expected.tame[i] - most) / 0.9F) ? 0 : 1;
   CHECK(wrong == 0);
-  auto targets = hwy::SupportedTargets();
-  for (std::int64_t target = 1; targets != 0; target <<= 1) {
-    if ((targets & target) == 0)
-      continue;
-    targets &= ~target;
-    const forced_target forced(target);
-    CAPTURE(hwy::TargetName(target));
+  on_each_target([&] {
     const auto made = run(logits, 0.9F, 0.0F);
     CHECK(same_bits(made.tame, expected.tame));
     CHECK(same_bits(made.greatest, expected.greatest));
     CHECK(same_bits(made.weights, expected.weights));
     CHECK(same_bits(made.sums, expected.sums));
+  });
+}
+
+TEST_CASE("sums above limits are those of the weights with zeros below, on every instruction set") {
+  const auto size = GENERATE(1U, 16U, 255U, 257U, 3000U, 50257U);
+  const auto logits = noisy_logits(size);
+  const auto made = run(logits, 0.9F, 0.0F);
+  const auto blocks = made.greatest.size();
+  std::vector<float> most(blocks);
+  for (std::size_t i = 0; i < size; ++i)
+    most[i / vocabulary::block] = std::max(most[i / vocabulary::block], made.weights[i]);
+
+  for (const auto limits : {vocabulary::border{0.5F, 0.6F}, {1e-3F, 1.1e-3F}, {1e-6F, 1e-5F}, {1e-30F, 1.0F},
+         {1.0F, 2.0F}, {0.25F, 0.25F}}) {
+    // By `weigh` itself, whose greatest weight below is forbidden; and one by one.
+    const auto from_least = run(logits, 0.9F, limits.least).sums;
+    const auto from_above = run(logits, 0.9F, limits.above).sums;
+    std::vector<std::uint32_t> between;
+    double sum = 0;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      if (made.weights[i] >= limits.least && made.weights[i] < limits.above)
+        between.push_back(i);
+      sum += made.weights[i] >= limits.least ? static_cast<double>(made.weights[i]) : 0;
+    }
+    on_each_target([&] {
+      std::vector<double> low(blocks, -1);
+      std::vector<double> high(blocks, -1);
+      std::vector<std::uint32_t> found(size);
+      found.resize(vocabulary::sums_from(made.weights, most, limits, low.data(), high.data(), found.data()));
+      CHECK(same_bits(low, from_least));
+      CHECK(same_bits(high, from_above));
+      CHECK(found == between);
+      CHECK(vocabulary::guess_sum(made.weights, most, limits.least) == Approx(sum).epsilon(1e-5));
+    });
   }
 }
