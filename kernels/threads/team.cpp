@@ -55,13 +55,21 @@ item_range worker::share(std::size_t items, std::size_t granule) const {
   return {cut(index_), cut(std::size_t{index_} + 1)};
 }
 
-team::team(std::uint32_t threads, bool adapts) : size_{threads}, spins_{spins_for(threads)} {
+team::team(std::uint32_t threads, bool adapts, std::span<const numa_node> nodes)
+  : size_{threads}, spins_{spins_for(threads)} {
   GODWIT_CHECK(threads >= 1 && threads <= most_threads);
   if (adapts)
     adapting_.emplace(threads);
   threads_.reserve(threads - 1);
+  const auto places = nodes.size() > 1 ? spread_over(nodes, threads) : std::vector<std::size_t>{};
   for (std::uint32_t index = 1; index < threads; ++index) {
-    threads_.emplace_back([this, index] { serve(index); });
+    auto cpus = places.empty() ? std::vector<std::uint32_t>{} : nodes[places[index]].cpus;
+    threads_.emplace_back([this, index, cpus = std::move(cpus)] {
+      if (!cpus.empty()) {
+        stay_on(cpus); // if the system refuses, it runs anywhere
+      }
+      serve(index);
+    });
   }
 }
 

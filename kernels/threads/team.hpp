@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/threads/numa.hpp"
 #include "kernels/threads/team_size.hpp"
 
 #include <atomic>
@@ -55,7 +56,8 @@ class team {
  public:
   /// @param threads from 1 to `most_threads`; the caller of `run` is one of them
   /// @param adapts whether jobs are run by fewer of them while the machine is too busy for all (team_size)
-  explicit team(std::uint32_t threads, bool adapts = false);
+  /// @param nodes    of the machine: where there are several, all threads but the caller stay on theirs
+  explicit team(std::uint32_t threads, bool adapts = false, std::span<const numa_node> nodes = numa_nodes());
   ~team();
   team(const team&) = delete;
   team& operator=(const team&) = delete;

@@ -1,5 +1,7 @@
 #include "kernels/ops/cpu/weight_arena.hpp"
 
+#include "kernels/threads/numa.hpp"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -43,6 +45,7 @@ std::span<std::byte> weight_arena::take(std::size_t bytes) {
     left_ = chunks_.back().subspan(skipped, size - huge);
     // Advice only: without huge pages everything works, with more misses.
     static_cast<void>(::madvise(left_.data(), left_.size(), MADV_HUGEPAGE));
+    spread_memory(left_, numa_nodes());
   }
   const auto taken = left_.first(bytes);
   left_ = left_.subspan(needed);
