@@ -40,6 +40,23 @@ ordered_json logprobs_object(ordered_json content) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
+/// Why a generation has failed, if that is what its batch says.
+std::optional<error> failure_in(schema::TokenBatch::Reader batch) {
+  switch (batch.getFinish()) {
+  case schema::FinishReason::FAILED: {
+    const auto words = batch.getErrorMessage();
+    if (batch.getErrorCode() == 0)
+      return error{errc::internal, "a generation failed without a reason", {}, {}};
+    return error{static_cast<errc>(batch.getErrorCode()), std::string(words.begin(), words.size()), {}, {}};
+  }
+  case schema::FinishReason::CANCELLED:
+    // Nobody here asked for it, or nobody would listen.
+    return error{errc::peer_lost, "the worker gave the generation up", {}, {}};
+  default:
+    return std::nullopt;
+  }
+}
+
 } // namespace
 
 completion::completion(completion_settings settings) : settings_(std::move(settings)) {
@@ -55,29 +72,24 @@ void completion::note_usage(choice_state& choice, schema::TokenBatch::Reader bat
   if (batch.getPromptTokens() == 0)
     return;
   prompt_tokens_ = batch.getPromptTokens();
+  // What any of several generations has computed was not cached.
+  if (std::exchange(choice.told, true) && batch.getCachedTokens() >= choice.cached)
+    return;
   choice.cached = batch.getCachedTokens();
   choice.cached_host = batch.getCachedHost();
   choice.cached_disk = batch.getCachedDisk();
 }
 
-void completion::note_failure(schema::TokenBatch::Reader batch) {
-  if (batch.getFinish() == schema::FinishReason::FAILED && batch.getErrorCode() != 0) {
-    const auto words = batch.getErrorMessage();
-    failure_ =
-      error{static_cast<errc>(batch.getErrorCode()), std::string(words.begin(), words.size()), {}, {}};
-  } else if (batch.getFinish() == schema::FinishReason::CANCELLED) {
-    failure_ = error{errc::cancelled, "the completion was ended before it was finished", {}, {}};
-  } else {
-    failure_ = error{errc::internal, "a generation failed without a reason", {}, {}};
-  }
-}
-
 completion::taken completion::take(std::size_t index, schema::TokenBatch::Reader batch) {
   auto& choice = choices_[index];
   taken out;
+  if (!ended(index))
+    out.failure = failure_in(batch);
+  if (out.failure)
+    return out;
   out.tokens = batch.getTokens().size();
   note_usage(choice, batch);
-  if (failure_ || ended(index))
+  if (ended(index))
     return out;
   std::string text;
   for (const auto token : batch.getTokens()) {
@@ -95,9 +107,6 @@ completion::taken completion::take(std::size_t index, schema::TokenBatch::Reader
   } else if (finish == schema::FinishReason::STOP || finish == schema::FinishReason::LENGTH) {
     text += choice.text.finish();
     choice.finish_reason = finish == schema::FinishReason::STOP ? "stop" : "length";
-  } else if (finish != schema::FinishReason::NONE) {
-    note_failure(batch);
-    return out;
   }
   choice.visible += text.size();
   if (settings_.stream)

@@ -41,13 +41,14 @@ class completion {
     std::string bytes;        ///< what the stream sends now; empty without `stream`
     std::uint32_t tokens = 0; ///< that the batch had: the credit it cost
     bool stop_string = false; ///< the choice ended by a stop string: the engine need not go on
+    /// The generation has failed. Nothing of the batch counts: another generation of the choice may go on
+    /// behind what came before.
+    std::optional<error> failure;
   };
 
   /// Takes the next batch of a choice. What comes after a choice has ended is left out.
   taken take(std::size_t choice, schema::TokenBatch::Reader batch);
 
-  /// A choice failed; the answer cannot be completed any more.
-  const std::optional<error>& failure() const { return failure_; }
   /// True when every choice has ended.
   bool done() const;
   bool ended(std::size_t choice) const { return !choices_[choice].finish_reason.empty(); }
@@ -65,6 +66,7 @@ class completion {
     std::size_t visible = 0;   ///< bytes of the text that became certain
     std::string finish_reason; ///< empty until it ends
     std::uint64_t tokens = 0;
+    bool told = false; ///< what was cached is known
     std::uint32_t cached = 0;
     std::uint32_t cached_host = 0; ///< of these
     std::uint32_t cached_disk = 0;
@@ -72,7 +74,6 @@ class completion {
   };
 
   void note_usage(choice_state& choice, schema::TokenBatch::Reader batch);
-  void note_failure(schema::TokenBatch::Reader batch);
   /// The chunks of a stream for new text of a choice.
   std::string chunks(std::size_t index, const std::string& text);
   nlohmann::ordered_json usage() const;
@@ -80,7 +81,6 @@ class completion {
   completion_settings settings_;
   std::vector<choice_state> choices_;
   std::uint32_t prompt_tokens_ = 0;
-  std::optional<error> failure_;
 };
 
 } // namespace godwit

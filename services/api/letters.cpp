@@ -56,18 +56,23 @@ letter<schema::RenderRequest> render_letter(const std::vector<client_message>& m
 }
 
 letter<schema::GenerateRequest> generate_letter(
-  const generation_plan& plan, sampling_settings sampling, request_id request, std::uint32_t choice) {
-  sampling.seed = plan.seed + choice;
-  const auto tokens = plan.prompt.read().getIds();
+  const generation_plan& plan, sampling_settings sampling, const generation_begin& from) {
+  sampling.seed = plan.seed + from.choice;
+  const auto prompt = plan.prompt.read().getIds();
+  const auto released = static_cast<unsigned>(from.released.size());
   return letter<schema::GenerateRequest>::make([&](auto b) {
-    b.setRequest(request);
+    b.setRequest(from.request);
     b.setTenant(text(plan.tenant.value));
     b.setModel(text(plan.model));
-    b.setTokens(tokens);
-    b.setPromptLength(tokens.size());
-    b.setMaxTokens(plan.max_tokens);
+    auto tokens = b.initTokens(prompt.size() + released);
+    for (unsigned i = 0; i < prompt.size(); ++i)
+      tokens.set(i, prompt[i]);
+    for (unsigned i = 0; i < released; ++i)
+      tokens.set(prompt.size() + i, from.released[i]);
+    b.setPromptLength(prompt.size());
+    b.setMaxTokens(plan.max_tokens - released);
     fill(b.initSampling(), sampling);
-    b.setCredit(plan.credit);
+    b.setCredit(from.credit);
     b.setGroup(plan.group);
   });
 }

@@ -10,6 +10,7 @@
 #include "services/api/session_requests.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,20 @@ struct generation_plan {
   std::string model;
   letter<schema::RenderedChat> prompt;
   std::uint32_t max_tokens = 0;
-  std::uint64_t seed = 0;   ///< of the first choice; each further one has the next number
-  std::uint64_t group = 0;  ///< to end them together
-  std::uint32_t credit = 0; ///< of each
+  std::uint64_t seed = 0;  ///< of the first choice; each further one has the next number
+  std::uint64_t group = 0; ///< to end them together
+};
+
+/// One try of one of them.
+struct generation_begin {
+  request_id request = 0;
+  std::uint32_t choice = 0;
+  std::span<const token_id> released; ///< tokens that came before; the next one follows from them
+  std::uint32_t credit = 0;
 };
 
 letter<schema::GenerateRequest> generate_letter(
-  const generation_plan& plan, sampling_settings sampling, request_id request, std::uint32_t choice);
+  const generation_plan& plan, sampling_settings sampling, const generation_begin& from);
 
 /// @param model of the node, for a request that names none
 /// @param seed  for a request that has none

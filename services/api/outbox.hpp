@@ -30,6 +30,9 @@ class outbox {
   /// The credit that a producer may be granted again, since the last call.
   std::uint32_t earned(std::size_t producer);
 
+  /// Units of a producer that the socket has not taken.
+  std::uint32_t owed(std::size_t producer) const { return waiting_.at(producer) + writing_.at(producer); }
+
   bool writing() const { return under_way_; }
   /// Nothing waits and nothing is being written.
   bool idle() const { return !under_way_ && bytes_.empty(); }

@@ -12,5 +12,7 @@ using written_atom = caf::atom_constant<caf::atom("written")>;
 using left_atom = caf::atom_constant<caf::atom("left")>;
 /// Time to try something again.
 using again_atom = caf::atom_constant<caf::atom("again")>;
+/// Nobody can send tokens of this generation any more.
+using orphan_atom = caf::atom_constant<caf::atom("orphan")>;
 
 } // namespace godwit

@@ -38,10 +38,17 @@ schema::EndCause cause_of(errc code) {
   case errc::resource_exhausted:
     return schema::EndCause::OVERLOADED;
   case errc::peer_lost:
+  case errc::unavailable:
+  case errc::internal:
+  case errc::io:
     return schema::EndCause::PEER_LOST;
   default:
     return schema::EndCause::CANCELLED;
   }
+}
+
+error gone() {
+  return {errc::peer_lost, "the worker of this generation is gone", {}, {}};
 }
 
 struct chat_state {
@@ -56,6 +63,8 @@ chat_actor::behavior_type chat_behavior(chat_actor::stateful_pointer<chat_state>
     [self](const letter<schema::TokenBatch>& batch) { self->state.call->take(batch.read()); },
     [self](written_atom, bool there) { self->state.call->written(there); },
     [self](left_atom) { self->state.call->left(); },
+    [self](orphan_atom, request_id request) { self->state.call->orphaned(request); },
+    [self](again_atom) { self->state.call->again(); },
     [self](tick_atom) { self->state.call->tick(); },
     [self](stop_atom) { self->state.call->stop(); },
   };
@@ -115,8 +124,6 @@ void chat_call::place(const letter<schema::RenderedChat>& prompt) {
   const auto room = config.model.context - length;
   const auto& sampling = request_.sampling;
 
-  for (std::uint32_t i = 0; i < request_.choices; ++i)
-    requests_.push_back(config.next_request());
   completion_.emplace(completion_settings{.id = answer_id(),
     .created = config.now(),
     .model = config.model.id,
@@ -130,36 +137,80 @@ void chat_call::place(const letter<schema::RenderedChat>& prompt) {
   writer_.emplace(call_.exchange(), request_.choices,
     [self = chat_actor(self_)](bool there) { caf::anon_send(self, written_atom::value, there); });
 
-  const generation_plan plan{.tenant = call_.tenant(),
+  plan_ = {.tenant = call_.tenant(),
     .model = config.model.id,
     .prompt = prompt,
     .max_tokens = sampling.max_tokens == 0 ? room : std::min(sampling.max_tokens, room),
     .seed = sampling.seeded ? sampling.settings.seed : config.random(),
-    .group = requests_.front(),
-    .credit = config.options.token_credit};
+    .group = config.next_request()};
+  choices_.reserve(request_.choices);
   for (std::uint32_t i = 0; i < request_.choices; ++i)
-    self_
-      ->request(config.router, call_.timeout(), generate_letter(plan, sampling.settings, requests_[i], i),
-        generation_sink_actor(self_))
-      .then(
-        [this](const letter<schema::GenerateAccepted>&) {
-          ++accepted_;
-          pump();
-        },
-        [this](const caf::error& failure) { fail(from_caf_error(failure)); });
+    choices_.push_back({generation_tries(length, plan_.max_tokens, config.options.tries), {}});
+  for (auto& each : choices_)
+    begin(each);
+}
+
+void chat_call::begin(choice& which) {
+  const auto& config = call_.config();
+  const auto index = index_of(which);
+  const auto request = config.next_request();
+  // Whoever still has an earlier try is to see that nobody wants it.
+  which.sinks.end();
+  which.tries.begin(request);
+  // The credit of an earlier try went with it; what the client has not taken of its tokens counts.
+  auto& box = writer_->box();
+  box.earned(index);
+  generation_begin from{.request = request,
+    .choice = static_cast<std::uint32_t>(index),
+    .released = which.tries.tokens(),
+    .credit = config.options.token_credit - std::min(box.owed(index), config.options.token_credit)};
+  const auto sink = make_generation_sink(self_->system(), caf::strong_actor_ptr(self_->ctrl()),
+    [me = chat_actor(self_), request] { caf::anon_send(me, orphan_atom::value, request); });
+  which.sinks.add(sink);
+  self_
+    ->request(
+      config.router, call_.timeout(), generate_letter(plan_, request_.sampling.settings, from), sink)
+    .then(
+      [this, request](const letter<schema::GenerateAccepted>&) {
+        auto* const one = find(request);
+        if (one != nullptr && one->tries.accept())
+          return lost(*one, gone());
+        pump();
+      },
+      [this, request](const caf::error& failure) {
+        if (auto* const one = find(request))
+          lost(*one, from_caf_error(failure));
+      });
+}
+
+chat_call::choice* chat_call::find(request_id request) {
+  for (std::size_t i = 0; i < choices_.size(); ++i)
+    if (choices_[i].tries.request() == request && !failed_ && !completion_->ended(i))
+      return &choices_[i];
+  return nullptr;
+}
+
+std::size_t chat_call::index_of(const choice& which) const {
+  return static_cast<std::size_t>(&which - choices_.data());
+}
+
+generation_tries::time chat_call::now() const {
+  return std::chrono::duration_cast<generation_tries::time>(self_->clock().now().time_since_epoch());
 }
 
 void chat_call::take(schema::TokenBatch::Reader batch) {
-  const auto known = std::find(requests_.begin(), requests_.end(), batch.getRequest());
-  if (known == requests_.end() || failed_)
+  auto* const which = find(batch.getRequest());
+  if (which == nullptr)
     return;
   quiet_ = {};
-  const auto choice = static_cast<std::size_t>(known - requests_.begin());
+  const auto choice = index_of(*which);
+  if (const auto good = which->tries.take(batch, call_.config().model.text->size()); !good)
+    return fail(good.error());
   const auto taken = completion_->take(choice, batch);
-  if (completion_->failure())
-    return fail(*completion_->failure());
+  if (taken.failure)
+    return lost(*which, *taken.failure);
   if (taken.stop_string)
-    cancel(*known, schema::EndCause::STOP_SEQUENCE);
+    cancel(batch.getRequest(), schema::EndCause::STOP_SEQUENCE);
   writer_->box().add(taken.bytes, choice, taken.tokens);
   if (completion_->done() && !writer_->closing()) {
     if (!request_.stream) {
@@ -172,17 +223,44 @@ void chat_call::take(schema::TokenBatch::Reader batch) {
   pump();
 }
 
+void chat_call::orphaned(request_id request) {
+  auto* const which = find(request);
+  if (which != nullptr && which->tries.orphan())
+    lost(*which, gone());
+}
+
+void chat_call::lost(choice& which, const error& why) {
+  const auto time = now();
+  if (!which.tries.failed(why.code, time))
+    return fail(why);
+  self_->delayed_send(self_, *which.tries.next() - time, again_atom::value);
+  pump();
+}
+
+void chat_call::again() {
+  const auto time = now();
+  for (auto& each : choices_)
+    if (!failed_ && each.tries.next() && *each.tries.next() <= time)
+      begin(each);
+}
+
 void chat_call::pump() {
   if (failed_ && !writer_->begun())
     return;
-  for (std::size_t i = 0; i < requests_.size(); ++i)
-    if (const auto earned = writer_->box().earned(i); earned != 0 && !failed_ && !completion_->ended(i))
+  for (std::size_t i = 0; i < choices_.size(); ++i) {
+    const auto request = choices_[i].tries.request();
+    // Between two tries nobody can take it: the next begins with all that is free then.
+    if (const auto earned = writer_->box().earned(i);
+        earned != 0 && request != 0 && !failed_ && !completion_->ended(i))
       self_->send(call_.config().router, letter<schema::CreditGrant>::make([&](auto b) {
-        b.setRequest(requests_[i]);
+        b.setRequest(request);
         b.setTokens(earned);
       }));
+  }
   // A refusal can still become the answer until every choice has its place.
-  if (accepted_ == request_.choices && !writer_->box().idle())
+  const auto placed = std::all_of(
+    choices_.begin(), choices_.end(), [](const choice& each) { return each.tries.placed(); });
+  if (placed && !writer_->box().idle())
     writer_->begin();
   if (writer_->pump())
     self_->quit();
@@ -243,10 +321,10 @@ void chat_call::fail(const error& failure) {
 }
 
 void chat_call::cancel(schema::EndCause cause) {
-  if (requests_.empty() || (completion_ && completion_->done()))
+  if (choices_.empty() || completion_->done())
     return;
   self_->send(call_.config().router, letter<schema::CancelRequest>::make([&](auto b) {
-    b.setGroup(requests_.front());
+    b.setGroup(plan_.group);
     b.setCause(cause);
   }));
 }

@@ -7,6 +7,7 @@
 #include "messages/error.hpp"
 #include "messages/ids.hpp"
 #include "services/api/node_json.hpp"
+#include "services/gateway/generation_tries.hpp"
 #include "services/http/exchange.hpp"
 
 #include <chrono>
@@ -34,6 +35,8 @@ struct gateway_options {
   std::chrono::milliseconds heartbeat{10'000};
   /// A completion that gets no token for so long, though its client takes them, ends with `deadline`.
   std::chrono::milliseconds stall_timeout{300'000};
+  /// How a completion goes on when its worker is lost.
+  try_limits tries;
   /// Tokens of one choice, or events of one stream, that may be under way to a client that does not read.
   std::uint32_t token_credit = 64;
   std::uint32_t event_credit = 64;

@@ -7,7 +7,13 @@
 #include "services/api/session_json.hpp"
 #include "services/api/session_requests.hpp"
 #include "services/gateway/call_actor.hpp"
+#include "services/gateway/owner_search.hpp"
 #include "services/gateway/stream_call.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
 
 namespace godwit {
 
@@ -16,27 +22,82 @@ namespace {
 /// Seeds that are drawn stay exact in clients whose numbers are doubles.
 constexpr std::uint64_t drawn_seed_mask = (std::uint64_t{1} << 53) - 1;
 
+/// What may be asked twice when the session turns out to have another owner.
+enum class asking {
+  once,    ///< only what the former owner has certainly not done, and so says
+  repeats, ///< anything: asking twice does no harm
+  never,   ///< nothing: the former owner may have been in the middle of it
+};
+
+/// One question to a session on its way: finds the session that the path names, asks, and answers with the
+/// reply. A session that has another owner by now is looked for again, as long as the call may take.
+template <class Reply, class Ask, class Answer>
+class session_question : public std::enable_shared_from_this<session_question<Reply, Ask, Answer>> {
+ public:
+  session_question(caf::event_based_actor* self, call from, Ask ask, Answer answer, asking how)
+    : self_(self), from_(std::move(from)), ask_(std::move(ask)), answer_(std::move(answer)), how_(how),
+      search_(self->clock().now() + from_.timeout()) {}
+
+  void locate() {
+    const auto me = this->shared_from_this();
+    self_
+      ->request(from_.config().directory, from_.timeout(), locate_letter(from_.session(), from_.tenant()))
+      .then([me](const session_actor& session) { me->put(session); },
+        [me](const caf::error& failure) { me->failed(from_caf_error(failure), false); });
+  }
+
+ private:
+  void put(const session_actor& session) {
+    const auto me = this->shared_from_this();
+    ask_(self_, session)
+      .then([me](const letter<Reply>& reply) { me->answer_(me->from_, reply.read()); },
+        [me](const caf::error& failure) { me->failed(from_caf_error(failure), true); });
+  }
+
+  void failed(const error& why, bool asked) {
+    if (asked && how_ == asking::never)
+      return from_.refuse(why);
+    const auto pause = search_.next(why.code, asked && how_ == asking::once, self_->clock().now());
+    if (!pause)
+      return from_.refuse(why);
+    // An actor without a behaviour would end here.
+    self_->become([me = this->shared_from_this()](again_atom) {
+      me->self_->unbecome();
+      me->locate();
+    });
+    self_->delayed_send(self_, *pause, again_atom::value);
+  }
+
+  caf::event_based_actor* self_;
+  call from_;
+  Ask ask_;
+  Answer answer_;
+  asking how_;
+  owner_search search_;
+};
+
 /// Finds the session that the path names, then asks it something and answers with the reply.
 /// @param ask a function of the actor and the session that makes a request
 /// @param reply a function from the reply to the answer
 template <class Reply, class Ask, class Answer>
-void ask_session(caf::actor_system& system, const call& request, Ask ask, Answer answer) {
-  in_actor(system, request, [ask, answer](caf::event_based_actor* self, const call& from) {
-    self->request(from.config().directory, from.timeout(), locate_letter(from.session(), from.tenant()))
-      .then(
-        [=](const session_actor& session) {
-          ask(self, session)
-            .then([=](const letter<Reply>& reply) { answer(from, reply.read()); }, from.refusing());
-        },
-        from.refusing());
+void ask_session(
+  caf::actor_system& system, const call& request, Ask ask, Answer answer, asking how = asking::once) {
+  in_actor(system, request, [ask, answer, how](caf::event_based_actor* self, const call& from) {
+    std::make_shared<session_question<Reply, Ask, Answer>>(self, from, ask, answer, how)->locate();
   });
 }
 
-void answer_message(const call& from, schema::MessageAccepted::Reader accepted) {
+/// @param keyed the client has given the key
+void answer_message(const call& from, schema::MessageAccepted::Reader accepted, bool keyed) {
   auto answer = json_response(accepted_json(accepted), 202);
-  if (accepted.getReplayed())
+  if (accepted.getReplayed() && keyed)
     answer.fields.emplace_back("Idempotent-Replayed", "true");
   from.exchange().respond(std::move(answer));
+}
+
+/// The key of a message whose client has none: nobody else has it.
+std::string own_key(const gateway_config& config) {
+  return fmt::format("godwit-{:016x}{:016x}", config.random(), config.random());
 }
 
 } // namespace
@@ -76,7 +137,8 @@ void show_session(caf::actor_system& system, const call& request) {
     [timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
       return self->request(session, timeout, info_atom::value);
     },
-    [](const call& from, schema::SessionInfo::Reader info) { from.answer(session_json(info)); });
+    [](const call& from, schema::SessionInfo::Reader info) { from.answer(session_json(info)); },
+    asking::repeats);
 }
 
 void show_transcript(caf::actor_system& system, const call& request) {
@@ -85,8 +147,8 @@ void show_transcript(caf::actor_system& system, const call& request) {
     [timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
       return self->request(session, timeout, transcript_atom::value);
     },
-    [](
-      const call& from, schema::Transcript::Reader transcript) { from.answer(transcript_json(transcript)); });
+    [](const call& from, schema::Transcript::Reader transcript) { from.answer(transcript_json(transcript)); },
+    asking::repeats);
 }
 
 void cancel_turn(caf::actor_system& system, const call& request) {
@@ -102,7 +164,9 @@ void cancel_turn(caf::actor_system& system, const call& request) {
     [mail, timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
       return self->request(session, timeout, mail);
     },
-    [](const call& from, schema::TurnState::Reader turn) { from.answer(turn_json(turn)); });
+    [](const call& from, schema::TurnState::Reader turn) { from.answer(turn_json(turn)); },
+    // Without a number a second one might end the next turn.
+    parsed->turn == 0 ? asking::never : asking::repeats);
 }
 
 void suspend_session(caf::actor_system& system, const call& request) {
@@ -173,7 +237,8 @@ void post_message(caf::actor_system& system, const call& request) {
   const auto parsed = parse_message(request.request().body);
   if (!parsed)
     return request.refuse(parsed.error());
-  const auto mail = message_letter(*parsed, *key);
+  // A message is posted again when its session turns out to have another owner, which must not make it two.
+  const auto mail = message_letter(*parsed, key->empty() ? own_key(request.config()) : *key);
   if (parsed->stream || wants_events(request.request()))
     return spawn_stream_call(system, request, {.after = {}, .message = mail});
   if (parsed->cancel_on_disconnect)
@@ -185,7 +250,10 @@ void post_message(caf::actor_system& system, const call& request) {
     [mail, timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
       return self->request(session, timeout, mail);
     },
-    answer_message);
+    [keyed = !key->empty()](const call& from, schema::MessageAccepted::Reader accepted) {
+      answer_message(from, accepted, keyed);
+    },
+    asking::repeats);
 }
 
 void follow_events(caf::actor_system& system, const call& request) {

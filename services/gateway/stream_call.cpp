@@ -66,6 +66,7 @@ void stream_call::start() {
   // The exchange must not own the actor, which owns it.
   call_.exchange().on_leave(teller(self, left_atom::value));
   last_tick_ = self_->clock().now();
+  search_.emplace(last_tick_ + call_.timeout());
   self_->delayed_send(self_, interval(call_.config().options), tick_atom::value);
   writer_.emplace(call_.exchange(), 1,
     [self = stream_actor(self_)](bool there) { caf::anon_send(self, written_atom::value, there); });
@@ -95,8 +96,8 @@ void stream_call::post() {
         events_ = event_stream(text_of(reply.getEventBefore()));
         subscribe();
       },
-      // Without a key a second try might be a second message, so there is none.
-      [this](const caf::error& failure) { fail(from_caf_error(failure)); });
+      // Its key makes sure that a second try is no second message.
+      [this](const caf::error& failure) { lost(from_caf_error(failure)); });
 }
 
 void stream_call::subscribe() {
@@ -201,7 +202,12 @@ void stream_call::down(const caf::actor_addr& source) {
 
 void stream_call::lost(const error& failure) {
   subscription_.reset();
-  if (!writer_->begun() || !may_pass(failure.code) || ++attempts_ > max_attempts)
+  if (!writer_->begun()) {
+    if (const auto pause = search_->next(failure.code, false, self_->clock().now()))
+      return self_->delayed_send(self_, *pause, again_atom::value);
+    return fail(failure);
+  }
+  if (!may_pass(failure.code) || ++attempts_ > max_attempts)
     return fail(failure);
   self_->delayed_send(self_, first_pause * (1 << attempts_), again_atom::value);
 }

@@ -4,6 +4,7 @@
 #include "services/api/event_stream.hpp"
 #include "services/gateway/atoms.hpp"
 #include "services/gateway/call.hpp"
+#include "services/gateway/owner_search.hpp"
 #include "services/gateway/stream_writer.hpp"
 
 #include <caf/actor_clock.hpp>
@@ -42,7 +43,7 @@ struct stream_wish {
 /// is one, the events are subscribed to, and what the session sends goes to the socket, which earns the
 /// session its credit back. When the session's actor ends, perhaps because its node died, the stream looks
 /// for the session again and goes on behind the last event. Until the subscription stands any failure is an
-/// ordinary refusal; afterwards it is an event.
+/// ordinary refusal, unless the session only has another owner by now; afterwards it is an event.
 class stream_call {
  public:
   stream_call(stream_actor::pointer self, call request, stream_wish wish)
@@ -85,6 +86,7 @@ class stream_call {
   std::optional<std::uint64_t> subscription_;
   std::optional<stream_writer> writer_;
   caf::actor_clock::time_point last_tick_;
+  std::optional<owner_search> search_; ///< before the first byte
   unsigned attempts_ = 0; ///< to find the session again, without an event between them
 };
 

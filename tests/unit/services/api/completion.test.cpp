@@ -109,7 +109,7 @@ TEST_CASE("a stop string ends the answer before it and is never shown in part") 
   // The engine's last batch comes late and changes nothing.
   const auto late = answer.take(0, batch({.finish = FinishReason::CANCELLED}).read());
   CHECK(late.bytes.empty());
-  CHECK_FALSE(answer.failure());
+  CHECK_FALSE(late.failure);
 }
 
 TEST_CASE("text that looked like a stop string is shown once it is none") {
@@ -184,20 +184,50 @@ TEST_CASE("choices are counted together and the prompt once, cached by what none
   CHECK(body["usage"]["prompt_tokens_details"]["cached_tokens"] == 0);
 }
 
-TEST_CASE("a failed choice fails the answer with the engine's reason") {
+TEST_CASE("a failed generation tells why, and another one goes on behind what came before it") {
   completion answer(streaming());
-  answer.take(0, batch({.tokens = {{hel}}, .prompt = 1}).read());
-  const auto last = answer.take(0,
-    batch({.finish = FinishReason::FAILED, .code = errc::resource_exhausted, .message = "no pages"}).read());
+  answer.take(0, batch({.tokens = {{hel}}, .prompt = 20, .cached = 16}).read());
+  // Whatever else the last batch has, it does not count.
+  const auto last = answer.take(0, batch({.tokens = {{world}},
+                                           .finish = FinishReason::FAILED,
+                                           .code = errc::resource_exhausted,
+                                           .message = "no pages"})
+                                     .read());
   CHECK(last.bytes.empty());
-  REQUIRE(answer.failure());
-  CHECK(answer.failure()->code == errc::resource_exhausted);
-  CHECK(answer.failure()->message == "no pages");
+  REQUIRE(last.failure);
+  CHECK(last.failure->code == errc::resource_exhausted);
+  CHECK(last.failure->message == "no pages");
+  CHECK_FALSE(answer.done());
+  const auto next = answer.take(0, batch({.tokens = {{lo}}, .finish = FinishReason::LENGTH}).read());
+  CHECK(next.bytes == delta(R"("content":"lo")") + delta("", R"("length")"));
 }
 
-TEST_CASE("a choice that somebody else cancelled is a failure, not an answer") {
+TEST_CASE("a stop string is found across two generations of one choice") {
+  auto how = streaming();
+  how.stop = {"END"};
+  completion answer(how);
+  answer.take(0, batch({.tokens = {{hel}, {stop_a}}, .prompt = 1}).read());
+  answer.take(0, batch({.finish = FinishReason::FAILED, .code = errc::peer_lost}).read());
+  const auto last = answer.take(0, batch({.tokens = {{stop_b}, {world}}}).read());
+  CHECK(last.bytes == delta("", R"("stop")"));
+  CHECK(last.stop_string);
+}
+
+TEST_CASE("of what several generations found in their caches the least counts, since the rest was computed") {
+  const auto first = GENERATE(0U, 16U);
   completion answer(settings());
-  answer.take(0, batch({.finish = FinishReason::CANCELLED}).read());
-  REQUIRE(answer.failure());
-  CHECK(answer.failure()->code == errc::cancelled);
+  answer.take(0, batch({.tokens = {{hel}}, .prompt = 20, .cached = first}).read());
+  answer.take(0, batch({.finish = FinishReason::FAILED, .prompt = 20, .code = errc::peer_lost}).read());
+  answer.take(
+    0, batch({.tokens = {{lo}}, .finish = FinishReason::LENGTH, .prompt = 20, .cached = 16 - first}).read());
+  const auto usage = json::parse(answer.body())["usage"];
+  CHECK(usage["prompt_tokens_details"]["cached_tokens"] == 0);
+  CHECK(usage["completion_tokens"] == 2);
+}
+
+TEST_CASE("a choice that its worker gave up is no client's cancel") {
+  completion answer(settings());
+  const auto taken = answer.take(0, batch({.finish = FinishReason::CANCELLED}).read());
+  REQUIRE(taken.failure);
+  CHECK(taken.failure->code == errc::peer_lost);
 }

@@ -41,11 +41,13 @@ struct batch_parts {
   std::uint32_t cached = 0;
   errc code = {};
   std::string message = {};
+  std::uint32_t position = 0; ///< of the first token
 };
 
 inline letter<schema::TokenBatch> batch(const batch_parts& parts) {
   return letter<schema::TokenBatch>::make([&](auto b) {
     b.setRequest(parts.request);
+    b.setPosition(parts.position);
     auto tokens = b.initTokens(static_cast<unsigned>(parts.tokens.size()));
     for (unsigned i = 0; i < tokens.size(); ++i) {
       tokens[i].setToken(parts.tokens[i].token);

@@ -115,7 +115,7 @@ router_actor::behavior_type router(router_actor::pointer self, const world_ptr& 
   return {
     [self, w](const letter<schema::GenerateRequest>& mail,
       const generation_sink_actor& sink) -> caf::result<letter<schema::GenerateAccepted>> {
-      w->generations.push_back({mail, sink});
+      w->generations.push_back({mail, sink, 0});
       if (w->silent_router)
         return self->make_response_promise<letter<schema::GenerateAccepted>>();
       return reply(w->router_error, letter<schema::GenerateAccepted>());
@@ -269,10 +269,19 @@ std::shared_ptr<client_view> fixture::ask_slowly(
 }
 
 void fixture::tokens(std::size_t generation, batch_parts parts) {
-  const auto& target = world_->generations.at(generation);
-  parts.request = target.request.read().getRequest();
+  auto& target = world_->generations.at(generation);
+  const auto asked = target.request.read();
+  parts.request = asked.getRequest();
+  parts.position = asked.getTokens().size() + target.sent;
+  target.sent += static_cast<std::uint32_t>(parts.tokens.size());
   caf::anon_send(target.sink, batch(parts));
   run();
+}
+
+void fixture::lose(std::size_t generation) {
+  tokens(generation, {.finish = schema::FinishReason::FAILED,
+                       .code = errc::peer_lost,
+                       .message = "the worker of this generation has stopped"});
 }
 
 void fixture::events(std::size_t subscription, const std::vector<std::array<std::string, 3>>& list,

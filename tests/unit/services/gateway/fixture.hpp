@@ -34,6 +34,7 @@ struct world {
   struct generation {
     letter<schema::GenerateRequest> request;
     generation_sink_actor sink;
+    std::uint32_t sent = 0; ///< tokens
   };
   std::vector<generation> generations;
   std::vector<letter<schema::CreditGrant>> token_credits;
@@ -88,6 +89,8 @@ class fixture {
 
   /// The engine sends the next tokens of a generation.
   void tokens(std::size_t generation, batch_parts parts);
+  /// A generation's worker dies, and its router tells.
+  void lose(std::size_t generation);
   /// The session sends events `{id, type, data}`.
   void events(std::size_t subscription, const std::vector<std::array<std::string, 3>>& list,
     bool ended = false, std::optional<error> failure = {});

@@ -166,3 +166,51 @@ TEST_CASE_METHOD(fixture, "what the mesh refuses reaches the client with its sta
   world_->directory_error = error{errc::draining, "the node is being shut down", {}, {}};
   CHECK(status_of(ask("GET", one)) == 503);
 }
+
+TEST_CASE_METHOD(fixture, "a message that meets an overtaken owner is posted to the new one, as the same message") {
+  world_->session_error = error{errc::stale_epoch, "another node owns the session", {}, {}};
+  const auto named = GENERATE(false, true);
+  const auto view = ask("POST", one + "/messages", R"({"content":"Hi"})",
+    named ? http::headers{{"Idempotency-Key", "k1"}} : http::headers{});
+  CHECK_FALSE(view->answer);
+  world_->session_error.reset();
+  pass(std::chrono::seconds(1));
+  CHECK(status_of(view) == 202);
+  CHECK(view->dropped);
+  CHECK(world_->located.size() == 2);
+  REQUIRE(world_->posted.size() == 2);
+  const auto first = world_->posted[0].read();
+  const auto second = world_->posted[1].read();
+  CHECK(first.getIdempotencyKey().size() > 0);
+  CHECK(first.getIdempotencyKey() == second.getIdempotencyKey());
+  CHECK(first.getBodyHash() == second.getBodyHash());
+  CHECK((first.getIdempotencyKey() == "k1") == named);
+}
+
+TEST_CASE_METHOD(fixture, "messages without keys have different ones inside") {
+  ask("POST", one + "/messages", R"({"content":"Hi"})");
+  ask("POST", one + "/messages", R"({"content":"Hi"})");
+  CHECK(world_->posted.at(0).read().getIdempotencyKey() != world_->posted.at(1).read().getIdempotencyKey());
+}
+
+TEST_CASE_METHOD(fixture, "an owner that stays away is told within the call's time") {
+  world_->session_error = error{errc::stale_epoch, "another node owns the session", {}, {}};
+  const auto view = ask("POST", one + "/messages", R"({"content":"Hi"})");
+  pass(std::chrono::seconds(16));
+  CHECK(status_of(view) == 503);
+  CHECK(body_of(view)["error"]["code"] == "stale_epoch");
+}
+
+TEST_CASE_METHOD(fixture, "what may have been done is not asked again") {
+  const auto lost = GENERATE(errc::peer_lost, errc::stale_epoch);
+  world_->session_error = error{lost, "not any more", {}, {}};
+  // A cancel without a number might end the next turn.
+  CHECK(status_of(ask("POST", one + "/cancel")) == 503);
+  CHECK(world_->cancelled_turns.size() == 1);
+  // A fork that a lost owner may have made; one that was overtaken has made none.
+  const auto fork = ask("POST", one + "/fork");
+  CHECK(status_of(fork) == (lost == errc::peer_lost ? 503 : 0));
+  world_->session_error.reset();
+  pass(std::chrono::seconds(1));
+  CHECK(status_of(fork) == (lost == errc::peer_lost ? 503 : 201));
+}

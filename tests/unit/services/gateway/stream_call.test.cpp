@@ -260,3 +260,17 @@ TEST_CASE_METHOD(fixture, "when the gateway goes, streams end with an event, and
   REQUIRE(world_->unsubscribed.size() == 1);
   CHECK_FALSE(world_->unsubscribed[0].read().getClientLeft());
 }
+
+TEST_CASE_METHOD(fixture, "a streamed message that meets an overtaken owner is posted to the new one") {
+  world_->session_error = error{errc::stale_epoch, "another node owns the session", {}, {}};
+  const auto view = ask("POST", messages_path, R"({"content":"Hi","stream":true})");
+  CHECK_FALSE(view->answer);
+  CHECK(view->status == 0);
+  world_->session_error.reset();
+  pass(1s);
+  REQUIRE(world_->posted.size() == 2);
+  CHECK(world_->posted[0].read().getIdempotencyKey() == world_->posted[1].read().getIdempotencyKey());
+  REQUIRE(world_->subscriptions.size() == 1);
+  CHECK(world_->subscriptions[0].request.read().getOnlyTurn() == 2);
+  CHECK(view->status == 200);
+}
