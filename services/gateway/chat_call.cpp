@@ -63,7 +63,7 @@ chat_actor::behavior_type chat_behavior(chat_actor::stateful_pointer<chat_state>
     [self](const letter<schema::TokenBatch>& batch) { self->state.call->take(batch.read()); },
     [self](written_atom, bool there) { self->state.call->written(there); },
     [self](left_atom) { self->state.call->left(); },
-    [self](orphan_atom, request_id request) { self->state.call->orphaned(request); },
+    [self](orphan_atom, request_id generation) { self->state.call->orphaned(generation); },
     [self](again_atom) { self->state.call->again(); },
     [self](tick_atom) { self->state.call->tick(); },
     [self](stop_atom) { self->state.call->stop(); },
@@ -168,8 +168,7 @@ void chat_call::begin(choice& which) {
     [me = chat_actor(self_), request] { caf::anon_send(me, orphan_atom::value, request); });
   which.sinks.add(sink);
   self_
-    ->request(
-      config.router, call_.timeout(), generate_letter(plan_, request_.sampling.settings, from), sink)
+    ->request(config.router, call_.timeout(), generate_letter(plan_, request_.sampling.settings, from), sink)
     .then(
       [this, request](const letter<schema::GenerateAccepted>&) {
         auto* const one = find(request);
@@ -203,15 +202,15 @@ void chat_call::take(schema::TokenBatch::Reader batch) {
   if (which == nullptr)
     return;
   quiet_ = {};
-  const auto choice = index_of(*which);
+  const auto index = index_of(*which);
   if (const auto good = which->tries.take(batch, call_.config().model.text->size()); !good)
     return fail(good.error());
-  const auto taken = completion_->take(choice, batch);
+  const auto taken = completion_->take(index, batch);
   if (taken.failure)
     return lost(*which, *taken.failure);
   if (taken.stop_string)
     cancel(batch.getRequest(), schema::EndCause::STOP_SEQUENCE);
-  writer_->box().add(taken.bytes, choice, taken.tokens);
+  writer_->box().add(taken.bytes, index, taken.tokens);
   if (completion_->done() && !writer_->closing()) {
     if (!request_.stream) {
       call_.answer(completion_->body());
@@ -258,8 +257,8 @@ void chat_call::pump() {
       }));
   }
   // A refusal can still become the answer until every choice has its place.
-  const auto placed = std::all_of(
-    choices_.begin(), choices_.end(), [](const choice& each) { return each.tries.placed(); });
+  const auto placed =
+    std::all_of(choices_.begin(), choices_.end(), [](const choice& each) { return each.tries.placed(); });
   if (placed && !writer_->box().idle())
     writer_->begin();
   if (writer_->pump())

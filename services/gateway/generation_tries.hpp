@@ -70,8 +70,8 @@ class generation_tries {
   bool accepted_ = false; ///< the try under way
   bool orphaned_ = false;
   bool placed_ = false;
-  unsigned failures_ = 0;           ///< of tries that a worker may have begun, since the last token
-  std::optional<time> since_;       ///< no token since this loss
+  unsigned failures_ = 0;     ///< of tries that a worker may have begun, since the last token
+  std::optional<time> since_; ///< no token since this loss
   std::optional<time> next_;
   time pause_;
 };

@@ -40,8 +40,7 @@ class session_question : public std::enable_shared_from_this<session_question<Re
 
   void locate() {
     const auto me = this->shared_from_this();
-    self_
-      ->request(from_.config().directory, from_.timeout(), locate_letter(from_.session(), from_.tenant()))
+    self_->request(from_.config().directory, from_.timeout(), locate_letter(from_.session(), from_.tenant()))
       .then([me](const session_actor& session) { me->put(session); },
         [me](const caf::error& failure) { me->failed(from_caf_error(failure), false); });
   }
@@ -250,9 +249,8 @@ void post_message(caf::actor_system& system, const call& request) {
     [mail, timeout = request.timeout()](caf::event_based_actor* self, const session_actor& session) {
       return self->request(session, timeout, mail);
     },
-    [keyed = !key->empty()](const call& from, schema::MessageAccepted::Reader accepted) {
-      answer_message(from, accepted, keyed);
-    },
+    [keyed = !key->empty()](
+      const call& from, schema::MessageAccepted::Reader accepted) { answer_message(from, accepted, keyed); },
     asking::repeats);
 }
 

@@ -87,7 +87,7 @@ class stream_call {
   std::optional<stream_writer> writer_;
   caf::actor_clock::time_point last_tick_;
   std::optional<owner_search> search_; ///< before the first byte
-  unsigned attempts_ = 0; ///< to find the session again, without an event between them
+  unsigned attempts_ = 0;              ///< to find the session again, without an event between them
 };
 
 /// Starts the actor of one stream.

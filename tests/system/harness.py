@@ -111,6 +111,9 @@ ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
 class Node:
     """A godwitd process with a data directory of its own."""
 
+    host = "127.0.0.1"
+    prefix = ()  # what starts it elsewhere
+
     def __init__(self, *flags, data=None, model=MODEL, config=None, ready=True):
         self.own_data = data is None
         self.data = pathlib.Path(data or tempfile.mkdtemp(prefix="godwit-system-"))
@@ -124,7 +127,7 @@ class Node:
             self.start()
 
     def command(self):
-        out = [GODWITD, "--model", str(self.model), "--data", str(self.data), "--listen", "127.0.0.1:0", *self.flags]
+        out = [*self.prefix, GODWITD, "--model", str(self.model), "--data", str(self.data), "--listen", self.host + ":0", *self.flags]
         if self.config is not None:
             path = self.data / "test-config.toml"
             path.write_text(self.config)
@@ -188,7 +191,7 @@ class Node:
             shutil.rmtree(self.data, ignore_errors=True)
 
     def connect(self, timeout=None):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout or PATIENCE)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout or PATIENCE)
 
     def call(self, method, path, body=None, headers=None, timeout=None):
         """A request with a JSON body (or bytes, sent as they are) and its whole answer."""

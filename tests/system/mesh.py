@@ -35,11 +35,15 @@ class Mesh:
     def __init__(self, **roles):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="godwit-mesh-"))
         self.roles = roles
-        self.hosts = {name: fresh_host() for name in roles}
+        self.hosts = {name: self.host_of(name) for name in roles}
         self.nodes = {}
         for name in roles:
             self.new_key(name)
         self.list = self.write_list("mesh.toml", roles)
+
+    def host_of(self, name):
+        """Where a node is."""
+        return fresh_host()
 
     def new_key(self, name):
         subprocess.run([GODWIT, "keys", "new", "--name", name, "--out", str(self.folder)], check=True, capture_output=True)

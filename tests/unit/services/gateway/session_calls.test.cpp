@@ -167,7 +167,8 @@ TEST_CASE_METHOD(fixture, "what the mesh refuses reaches the client with its sta
   CHECK(status_of(ask("GET", one)) == 503);
 }
 
-TEST_CASE_METHOD(fixture, "a message that meets an overtaken owner is posted to the new one, as the same message") {
+TEST_CASE_METHOD(
+  fixture, "a message that meets an overtaken owner is posted to the new one, as the same message") {
   world_->session_error = error{errc::stale_epoch, "another node owns the session", {}, {}};
   const auto named = GENERATE(false, true);
   const auto view = ask("POST", one + "/messages", R"({"content":"Hi"})",
