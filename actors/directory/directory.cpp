@@ -1,6 +1,7 @@
 #include "actors/directory/directory.hpp"
 
 #include "actors/directory/directory_shell.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 
 #include <caf/actor_system.hpp>
@@ -85,7 +86,7 @@ directory_actor spawn_directory(caf::actor_system& system, directory_config conf
   auto shared = std::make_shared<directory_config>(std::move(config));
   if (shared->own_thread)
     return system.spawn<caf::detached>(directory, std::move(shared));
-  return system.spawn(directory, std::move(shared));
+  return spawn_traced(system, directory, std::move(shared));
 }
 
 } // namespace godwit

@@ -1,6 +1,7 @@
 #include "actors/engine/engine.hpp"
 
 #include "actors/cache/cache.hpp"
+#include "actors/trace/spawn_traced.hpp"
 
 #include <caf/atom.hpp>
 #include <caf/send.hpp>
@@ -30,8 +31,8 @@ device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model
   wants.stall = options.stall;
   wants.same_thread = options.detached;
   if (options.detached)
-    return system.spawn<caf::detached>(device, model, pool, hasher, cache, wants, counters);
-  return system.spawn(device, model, pool, hasher, cache, wants, counters);
+    return spawn_traced<caf::detached>(system, device, model, pool, hasher, cache, wants, counters);
+  return spawn_traced(system, device, model, pool, hasher, cache, wants, counters);
 }
 
 } // namespace
@@ -83,13 +84,13 @@ result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> lo
     if (const auto tried = host_tier::create(shape.kv.block_bytes(), tiers.host_bytes, keeping.doubles_at);
         !tried)
       return fail(tried);
-  made_engine.cache = system.spawn(cache, pool, hasher, keeping, tiers, counters);
+  made_engine.cache = spawn_traced(system, cache, pool, hasher, keeping, tiers, counters);
   const auto recalled = std::make_shared<recall_list>();
   made_engine.recalled = recalled;
   made_engine.device =
     spawn_device(system, model, pool, hasher, made_engine.cache, options, counters, recalled);
-  made_engine.decode =
-    system.spawn(decode, made_engine.device, card.text, requests.longest(), counters, options.observer);
+  made_engine.decode = spawn_traced(
+    system, decode, made_engine.device, card.text, requests.longest(), counters, options.observer);
 
   prefill_options front;
   front.worker = options.worker;
@@ -97,7 +98,7 @@ result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> lo
   front.limits = {options.queue, options.prompts, most_sequences(*model, options), options.budget};
   front.requests = requests;
   made_engine.prefill =
-    system.spawn(prefill, made_engine.device, made_engine.decode, made_engine.cache, front, counters);
+    spawn_traced(system, prefill, made_engine.device, made_engine.decode, made_engine.cache, front, counters);
   caf::anon_send(made_engine.decode, join_atom::value, made_engine.prefill);
   caf::anon_send(made_engine.device, join_atom::value,
     caf::actor_cast<step_client_actor>(made_engine.prefill),

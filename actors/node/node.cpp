@@ -2,15 +2,20 @@
 
 #include "actors/node/drain_parts.hpp"
 #include "actors/node/members.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
+#include <caf/send.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <caf/typed_response_promise.hpp>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -18,15 +23,29 @@ namespace godwit {
 
 namespace {
 
+/// What a node says to itself.
+using inner_actor = node_behaviour::extend<
+  // A trace has all letters that it wants, or its time is over.
+  caf::reacts_to<tick_atom, std::uint64_t>>;
+
+/// A trace under way.
+struct running_trace {
+  common_actor part;
+  std::shared_ptr<letter_trace> seen;
+  caf::typed_response_promise<letter<schema::Trace>> promise;
+};
+
 struct node_state {
   static inline const char* name = "node";
   node_config config;
   members<common_actor> parts;
   bool draining = false;
   std::string failure; ///< a part that cannot be kept running, and why
+  std::map<std::uint64_t, running_trace> traces;
+  std::uint64_t last_trace = 0;
 };
 
-using self_pointer = node_behaviour::stateful_pointer<node_state>;
+using self_pointer = inner_actor::stateful_pointer<node_state>;
 
 /// What the parts answered, in their order.
 struct roll_call {
@@ -120,7 +139,40 @@ std::vector<common_actor> handles(const node_state& state) {
   return out;
 }
 
-node_behaviour::behavior_type node(self_pointer self, node_config config) {
+traceable* as_traceable(const common_actor& part) {
+  return dynamic_cast<traceable*>(caf::actor_cast<caf::abstract_actor*>(part));
+}
+
+caf::result<letter<schema::Trace>> begin_trace(self_pointer self, schema::TraceRequest::Reader ask) {
+  auto& state = self->state;
+  const auto name = text_of(ask.getActor());
+  const auto& parts = state.parts.all();
+  const auto found = std::ranges::find_if(parts, [&](const auto& part) { return part.name == name; });
+  if (found == parts.end())
+    return to_caf_error({errc::not_found, "the node has no such actor", {}, "actor_not_found"});
+  if (state.traces.size() >= most_traces)
+    return to_caf_error({errc::overloaded, "too many traces run on this node", {}, {}});
+  auto* const actor = as_traceable(found->handle);
+  if (actor == nullptr)
+    return to_caf_error({errc::unsupported, "this actor's letters cannot be traced", {}, {}});
+  const auto number = ++state.last_trace;
+  auto seen = std::make_shared<letter_trace>(name, std::clamp(ask.getLetters(), 1U, most_traced_letters),
+    [me = inner_actor(self), number] { caf::anon_send(me, tick_atom::value, number); });
+  if (!actor->begin_trace(seen))
+    return to_caf_error({errc::conflict, "this actor is being traced already", {}, "trace_running"});
+  auto promise = self->make_response_promise<letter<schema::Trace>>();
+  state.traces.emplace(number, running_trace{found->handle, std::move(seen), promise});
+  self->delayed_send(self, std::min(std::chrono::milliseconds(ask.getMilliseconds()), longest_trace),
+    tick_atom::value, number);
+  return promise;
+}
+
+void end_trace(running_trace& trace) {
+  as_traceable(trace.part)->end_trace();
+  trace.promise.deliver(trace.seen->report());
+}
+
+inner_actor::behavior_type node(self_pointer self, node_config config) {
   self->state.config = std::move(config);
   return {
     [self](info_atom) -> caf::result<letter<schema::NodeStatus>> {
@@ -148,7 +200,12 @@ node_behaviour::behavior_type node(self_pointer self, node_config config) {
       drain_parts(self, handles(self->state), self->state.config.drain_timeout, promise);
       return promise;
     },
-    [self](stop_atom) { self->quit(); },
+    [self](stop_atom) {
+      for (auto& [number, trace] : self->state.traces)
+        end_trace(trace);
+      self->state.traces.clear();
+      self->quit();
+    },
     [self](leave_atom) -> caf::result<letter<schema::ActorStatus>> {
       auto& state = self->state;
       if (!state.config.leave)
@@ -156,6 +213,12 @@ node_behaviour::behavior_type node(self_pointer self, node_config config) {
       state.draining = true;
       state.config.leave();
       return status_of("node", "draining", "");
+    },
+    [self](const letter<schema::TraceRequest>& ask) { return begin_trace(self, ask.read()); },
+    [self](tick_atom, std::uint64_t number) {
+      auto over = self->state.traces.extract(number);
+      if (!over.empty())
+        end_trace(over.mapped());
     },
   };
 }

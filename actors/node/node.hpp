@@ -2,6 +2,8 @@
 
 #include "messages/catalogue.hpp"
 #include "messages/ids.hpp"
+#include "messages/letter.hpp"
+#include "messages/schemas/trace.capnp.h"
 
 #include <caf/atom.hpp>
 #include <caf/replies_to.hpp>
@@ -25,10 +27,19 @@ using leave_atom = caf::atom_constant<caf::atom("leave")>;
 /// The process around a node's actors, as other nodes reach it.
 using process_actor = caf::typed_actor<
   // Takes no new work, lets what runs end, and then ends, as after SIGTERM. Answers at once.
-  caf::replies_to<leave_atom>::with<letter<schema::ActorStatus>>>;
+  caf::replies_to<leave_atom>::with<letter<schema::ActorStatus>>,
+  // Watches the letters that come to one of its parts, and answers when so many have come or so much time
+  // has passed. @returns `not_found`, `conflict` while another trace of it runs, `unsupported` for a part
+  // that cannot be traced
+  caf::replies_to<letter<schema::TraceRequest>>::with<letter<schema::Trace>>>;
 
 /// A node with its process.
 using node_behaviour = node_actor::extend_with<process_actor>;
+
+/// Most letters, and the most time, of one trace; most traces of a node at a time.
+inline constexpr std::uint32_t most_traced_letters = 1'000;
+inline constexpr std::chrono::milliseconds longest_trace{60'000};
+inline constexpr std::size_t most_traces = 8;
 
 struct node_config {
   node_name name;

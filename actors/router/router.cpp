@@ -1,5 +1,7 @@
 #include "actors/router/router.hpp"
 
+#include "actors/trace/spawn_traced.hpp"
+
 #include "actors/device/step_letters.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
@@ -269,7 +271,7 @@ router_behaviour::behavior_type router(self_pointer self, const std::string& mod
 
 router_behaviour spawn_router(caf::actor_system& system, const std::string& model,
   const std::vector<worker_handles>& workers, const router_options& options) {
-  return system.spawn(router, model, workers, options);
+  return spawn_traced(system, router, model, workers, options);
 }
 
 letter<schema::WorkerJoin> worker_join(const worker_load& load) {

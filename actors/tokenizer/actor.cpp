@@ -1,5 +1,6 @@
 #include "actors/tokenizer/actor.hpp"
 
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 
 #include <caf/actor_system.hpp>
@@ -42,7 +43,7 @@ tokenizer_actor::behavior_type behavior(
 
 tokenizer_actor spawn_tokenizer(caf::actor_system& system, std::shared_ptr<const tokenizer> words,
   std::shared_ptr<const chat_template> chat, tokenizer_limits most) {
-  return system.spawn(behavior, tokenizer_state(std::move(words), std::move(chat), most));
+  return spawn_traced(system, behavior, tokenizer_state(std::move(words), std::move(chat), most));
 }
 
 } // namespace godwit

@@ -101,6 +101,16 @@ std::string drain_json(const std::string& node, schema::ActorStatus::Reader stat
   return dump(ordered_json{{"name", node}, {"state", text_of(status.getState())}});
 }
 
+std::string trace_json(schema::Trace::Reader trace) {
+  auto letters = ordered_json::array();
+  for (const auto each : trace.getLetters())
+    letters.push_back(ordered_json{{"at_s", static_cast<double>(each.getMicroseconds()) / 1e6},
+      {"kind", text_of(each.getKind())}, {"types", text_of(each.getTypes())}, {"bytes", each.getBytes()},
+      {"from", text_of(each.getFrom())}});
+  return dump(ordered_json{{"actor", text_of(trace.getActor())},
+    {"seconds", static_cast<double>(trace.getMilliseconds()) / 1e3}, {"letters", std::move(letters)}});
+}
+
 letter<schema::NodeList> list_of_one(schema::NodeStatus::Reader node) {
   return letter<schema::NodeList>::make([&](schema::NodeList::Builder b) {
     auto nodes = b.initNodes(1);

@@ -3,6 +3,7 @@
 #include "actors/model_card.hpp"
 #include "messages/letter.hpp"
 #include "messages/schemas/status.capnp.h"
+#include "messages/schemas/trace.capnp.h"
 
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ std::string node_list_json(schema::NodeList::Reader nodes);
 /// `GET /v1/actors`: of all nodes that told of theirs, or of the one of that name.
 std::string actor_list_json(schema::NodeList::Reader nodes, std::string_view only = {});
 /// The answer of `POST /v1/nodes/{name}/drain`.
+/// The letters that a trace has seen.
+std::string trace_json(schema::Trace::Reader trace);
 std::string drain_json(const std::string& node, schema::ActorStatus::Reader status);
 
 /// The list of a node that is alone.

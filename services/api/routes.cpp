@@ -21,6 +21,7 @@ constexpr std::array table{
   entry{"GET", "/v1/nodes", "", false, route::nodes},
   entry{"POST", "/v1/nodes/", "/drain", true, route::node_drain},
   entry{"GET", "/v1/actors", "", false, route::actors},
+  entry{"POST", "/v1/actors/", "/trace", true, route::actor_trace},
   entry{"GET", "/v1/models", "", false, route::models},
   entry{"GET", "/v1/models/", "", true, route::model},
   entry{"POST", "/v1/chat/completions", "", false, route::chat_completion},

@@ -15,6 +15,7 @@ enum class route : std::uint8_t {
   nodes,
   node_drain,
   actors,
+  actor_trace,
   models,
   model,
   chat_completion,

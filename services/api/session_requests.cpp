@@ -152,6 +152,22 @@ result<pin_request> parse_pin(std::string_view body) {
   return out;
 }
 
+result<trace_request> parse_trace(
+  std::string_view body, std::uint32_t most_letters, std::uint32_t most_seconds) {
+  const auto document = parse_optional_body(body);
+  if (!document)
+    return fail(document);
+  problem found;
+  field_reader fields(*document, "", found);
+  trace_request out;
+  out.letters = static_cast<std::uint32_t>(fields.integer("letters", 1, most_letters).value_or(out.letters));
+  out.seconds = static_cast<std::uint32_t>(fields.integer("seconds", 1, most_seconds).value_or(out.seconds));
+  fields.finish();
+  if (found)
+    return found.failure();
+  return out;
+}
+
 result<void> parse_nothing(std::string_view body) {
   const auto document = parse_optional_body(body);
   if (!document)

@@ -51,6 +51,12 @@ struct pin_request {
   std::uint32_t ttl_seconds = 0;
 };
 
+/// The body of `POST /v1/actors/{name}/trace`.
+struct trace_request {
+  std::uint32_t letters = 100;
+  std::uint32_t seconds = 10;
+};
+
 /// An empty body stands for an empty object, except for messages and pins.
 /// @param vocabulary number of the model's tokens
 /// @param unnamed how tokens are chosen where the body does not say
@@ -60,6 +66,9 @@ result<message_request> parse_message(std::string_view body);
 result<cancel_request> parse_cancel(std::string_view body);
 result<fork_request> parse_fork(std::string_view body);
 result<pin_request> parse_pin(std::string_view body);
+/// @param most_letters, most_seconds the limits
+result<trace_request> parse_trace(
+  std::string_view body, std::uint32_t most_letters, std::uint32_t most_seconds);
 /// The body of a call that says all by its path.
 result<void> parse_nothing(std::string_view body);
 

@@ -209,7 +209,7 @@ std::vector<absent_role> node_actors::absent() const {
 }
 
 std::optional<process_actor> node_actors::process_of(const std::string& node) const {
-  if (node == from_.settings.node)
+  if (node.empty() || node == from_.settings.node)
     return process_actor(node_);
   if (!mesh_)
     return std::nullopt;

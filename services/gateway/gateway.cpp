@@ -22,7 +22,7 @@ constexpr std::size_t inline_body_bytes = 16'384;
 bool takes_body(route call) {
   return call == route::chat_completion || call == route::session_create || call == route::session_message
          || call == route::session_cancel || call == route::session_fork || call == route::session_suspend
-         || call == route::session_pin;
+         || call == route::session_pin || call == route::actor_trace;
 }
 
 /// Calls that need a model or start something, and so are refused by a node that is being shut down.
@@ -33,13 +33,14 @@ bool starts_work(route call) {
 
 /// Calls that look at their query themselves.
 bool takes_query(route call) {
-  return call == route::session_list || call == route::session_events || call == route::actors;
+  return call == route::session_list || call == route::session_events || call == route::actors
+         || call == route::actor_trace;
 }
 
 /// Calls that every node answers, whatever its roles.
 bool for_operators(route call) {
   return call == route::healthz || call == route::readyz || call == route::metrics || call == route::nodes
-         || call == route::node_drain || call == route::actors;
+         || call == route::node_drain || call == route::actors || call == route::actor_trace;
 }
 
 void dispatch(caf::actor_system& system, const call& incoming) {
@@ -56,6 +57,8 @@ void dispatch(caf::actor_system& system, const call& incoming) {
     return drain_node(system, incoming);
   case route::actors:
     return list_actors(system, incoming);
+  case route::actor_trace:
+    return trace_actor(system, incoming);
   case route::models:
     return list_models(incoming);
   case route::model:
@@ -144,8 +147,8 @@ class http_gateway final : public gateway {
     if (!takes_query(which))
       if (const auto known = check_parameters(incoming.request(), {}); !known)
         return known;
-    const auto names_session =
-      !incoming.route().id.empty() && which != route::model && which != route::node_drain;
+    const auto names_session = !incoming.route().id.empty() && which != route::model
+                               && which != route::node_drain && which != route::actor_trace;
     if (names_session && !has_session_form(incoming.route().id))
       return fail(errc::not_found, "there is no such session", {}, "session_not_found");
     if (starts_work(which) && context_->draining)

@@ -62,7 +62,7 @@ struct gateway_config {
   /// there too, all else refused. `directory`, `router` and `tokenizer` may be null then.
   bool serves = true;
   node_list_actor nodes = {}; ///< null: this node is alone
-  /// The process of a node that is up, by its name, this one among them; may be left out.
+  /// The process of a node that is up, by its name, this one among them, also by no name; may be left out.
   std::function<std::optional<process_actor>(const std::string& node)> process = {};
   /// Roles that this node needs and leaves to others, as long as nobody has them; may be left out.
   std::function<std::vector<absent_role>()> absent = {};

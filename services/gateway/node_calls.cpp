@@ -118,6 +118,30 @@ void drain_node(caf::actor_system& system, const call& request) {
   });
 }
 
+void trace_actor(caf::actor_system& system, const call& request) {
+  if (const auto known = check_parameters(request.request(), {"node"}); !known)
+    return request.refuse(known.error());
+  const auto parsed = parse_trace(request.request().body, most_traced_letters,
+    static_cast<std::uint32_t>(longest_trace / std::chrono::seconds(1)));
+  if (!parsed)
+    return request.refuse(parsed.error());
+  const std::string node(request.request().parameter("node").value_or(""));
+  in_actor(system, request, [node, wish = *parsed](caf::event_based_actor* self, const call& from) {
+    const auto& find = from.config().process;
+    const auto process = find ? find(node) : std::nullopt;
+    if (!process)
+      return from.refuse(unknown_node());
+    const auto mail = letter<schema::TraceRequest>::make([&](schema::TraceRequest::Builder b) {
+      b.setActor(from.route().id.c_str());
+      b.setLetters(wish.letters);
+      b.setMilliseconds(wish.seconds * 1'000);
+    });
+    self->request(*process, from.timeout() + std::chrono::seconds(wish.seconds), mail)
+      .then([from](const letter<schema::Trace>& trace) { from.answer(trace_json(trace.read())); },
+        from.refusing());
+  });
+}
+
 void list_models(const call& request) {
   request.answer(model_list_json(request.config().model));
 }

@@ -19,6 +19,8 @@ void list_nodes(caf::actor_system& system, const call& request);
 /// Ends a node's process in good order: 202 when it has begun to drain.
 void drain_node(caf::actor_system& system, const call& request);
 void list_actors(caf::actor_system& system, const call& request);
+/// Watches the letters that come to an actor, for so many or so long, and answers with what they were.
+void trace_actor(caf::actor_system& system, const call& request);
 void list_models(const call& request);
 void show_model(const call& request);
 

@@ -27,8 +27,8 @@
 namespace godwit {
 
 struct toy_worker_options {
-  std::size_t capacity = 16;               ///< generations at a time
-  std::size_t most = 4;                    ///< tokens a step
+  std::size_t capacity = 16; ///< generations at a time
+  std::size_t most = 4;      ///< tokens a step
   std::chrono::milliseconds step{2};
 };
 
@@ -65,9 +65,8 @@ inline void toy_end(toy_worker_pointer self, toy_worker_view& view, request_id r
                            {static_cast<position_t>(one.generation.tokens.size()), {},
                              cancelled ? schema::FinishReason::CANCELLED : schema::FinishReason::FAILED},
                            why != nullptr ? *why : error{}));
-  self->send(one.placement, letter<schema::WorkerReport>::make([&](schema::WorkerReport::Builder b) {
-    b.initEnded(1).set(0, request);
-  }));
+  self->send(one.placement, letter<schema::WorkerReport>::make(
+                              [&](schema::WorkerReport::Builder b) { b.initEnded(1).set(0, request); }));
   state.all.erase(found);
   for (const auto& each : state.watched.remove(request))
     self->demonitor(each);
@@ -146,9 +145,8 @@ struct toy_worker {
 
   toy_worker(caf::actor_system& system, const toy_worker_options& options)
     : prefill(caf::actor_cast<prefill_actor>(system.spawn(toy_prefill, view, options))),
-      decode(caf::actor_cast<decode_actor>(system.spawn([](caf::event_based_actor* self) -> caf::behavior {
-        return {[=](stop_atom) { self->quit(); }};
-      }))) {}
+      decode(caf::actor_cast<decode_actor>(system.spawn(
+        [](caf::event_based_actor* self) -> caf::behavior { return {[=](stop_atom) { self->quit(); }}; }))) {}
 
   void stop() const {
     caf::anon_send(prefill, stop_atom::value);

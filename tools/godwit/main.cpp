@@ -40,6 +40,8 @@ struct words {
   std::string node;
   std::uint32_t limit = 20;
   std::uint32_t seconds = 3600;
+  std::uint32_t letters = 100;
+  std::uint32_t trace_seconds = 10;
   bool no_wait = false;
   bool follow = false;
   std::string file;
@@ -147,7 +149,20 @@ void declare_nodes(CLI::App& app, words& said, int& exit) {
   });
   auto* actors = app.add_subcommand("actors", "List the actors with their gauges");
   actors->add_option("--node", said.node, "Only those of this node");
-  actors->callback([&said, &exit] {
+  auto* trace =
+    actors->add_subcommand("trace", "Show the letters that come to an actor: types, sizes and times");
+  trace->add_option("actor", said.id, "The actor, as it is listed")->required();
+  trace->add_option("--node", said.node, "On which node; without it the one that is asked");
+  trace->add_option("--letters", said.letters, "End after so many")->capture_default_str();
+  trace->add_option("--seconds", said.trace_seconds, "End after so long")->capture_default_str();
+  trace->callback([&said, &exit] {
+    exit = with_node(said, [&said](client& node) {
+      return trace_actor(node, said.how, said.id, said.node, said.letters, said.trace_seconds);
+    });
+  });
+  actors->callback([&said, &exit, trace] {
+    if (trace->parsed())
+      return;
     exit = with_node(said, [&said](client& node) { return show_actors(node, said.how, said.node); });
   });
   auto* drain = app.add_subcommand("drain", "Let a node finish what it runs, then end");

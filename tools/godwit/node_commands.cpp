@@ -68,6 +68,26 @@ int show_actors(client& node, const settings& how, const std::string& of) {
   return exit_ok;
 }
 
+int trace_actor(client& node, const settings& how, const std::string& actor, const std::string& of,
+  std::uint32_t letters, std::uint32_t seconds) {
+  if (!is_node_name(actor) || (!of.empty() && !is_node_name(of)))
+    return report({errc::invalid_argument, "no actor or node can be called that", {}, {}}, how.json);
+  const auto answer = node.call("POST", "/v1/actors/" + actor + "/trace" + (of.empty() ? "" : "?node=" + of),
+    nlohmann::ordered_json{{"letters", letters}, {"seconds", seconds}});
+  if (!answer)
+    return report(answer.error(), how.json);
+  if (how.json) {
+    print_json(answer->body);
+    return exit_ok;
+  }
+  std::vector<std::vector<std::string>> rows{{"TIME", "KIND", "BYTES", "FROM", "TYPES"}};
+  for (const auto& item : member(answer->body, "letters"))
+    rows.push_back({fmt::format("{:.6f}", member(item, "at_s").get<double>()), plain(member(item, "kind")),
+      plain(member(item, "bytes")), plain(member(item, "from")), plain(member(item, "types"))});
+  print_table(rows);
+  return exit_ok;
+}
+
 int drain_node(client& node, const settings& how, const std::string& name) {
   if (!is_node_name(name))
     return report({errc::invalid_argument, "no node can be called " + name, {}, {}}, how.json);

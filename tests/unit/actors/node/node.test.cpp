@@ -1,4 +1,6 @@
 #include "actors/node/node.hpp"
+
+#include "actors/trace/spawn_traced.hpp"
 #include "tests/unit/actors/node/scripted_part.hpp"
 
 #include <catch2/catch.hpp>
@@ -116,4 +118,71 @@ TEST_CASE("a node that was told of a lost cause has failed") {
   CHECK(std::string((**answer).read().getState().cStr()) == "failed");
   CHECK(
     std::string((**answer).read().getReason().cStr()) == "device cannot be kept running: it ended too often");
+}
+
+namespace {
+
+/// A part whose letters can be traced.
+common_actor spawn_traced_part(caf::actor_system& system) {
+  return spawn_traced(system, [](common_actor::pointer self) -> common_actor::behavior_type {
+    return {
+      [](status_atom) { return letter<schema::ActorStatus>(); },
+      [](drain_atom) { return letter<schema::Drained>(); },
+      [self](stop_atom) { self->quit(); },
+    };
+  });
+}
+
+letter<schema::TraceRequest> trace_of(const char* actor, std::uint32_t letters, std::uint32_t milliseconds) {
+  return letter<schema::TraceRequest>::make([&](schema::TraceRequest::Builder b) {
+    b.setActor(actor);
+    b.setLetters(letters);
+    b.setMilliseconds(milliseconds);
+  });
+}
+
+} // namespace
+
+TEST_CASE("a node tells what letters come to one of its parts, up to a number and a time") {
+  world w;
+  const auto part = spawn_traced_part(w.system);
+  w.stops.push_back(part);
+  caf::anon_send(w.node, join_atom::value, std::string("device"), part);
+  w.scheduler.run();
+
+  const auto full = w.ask<letter<schema::Trace>>(w.node, trace_of("device", 2, 10'000));
+  CHECK_FALSE(full->has_value());
+  // One at a time.
+  CHECK_FALSE(w.ask<letter<schema::Trace>>(w.node, trace_of("device", 1, 1'000))->has_value());
+  for (int i = 0; i < 3; ++i)
+    w.ask<letter<schema::ActorStatus>>(part, status_atom::value);
+  REQUIRE(full->has_value());
+  CHECK((**full).read().getLetters().size() == 2);
+  CHECK((**full).read().getLetters()[0].getTypes() == "status");
+  CHECK((**full).read().getLetters()[0].getKind() == "request");
+  CHECK((**full).read().getActor() == "device");
+
+  // What came before it began, and after its end, is not there.
+  const auto timed = w.ask<letter<schema::Trace>>(w.node, trace_of("device", 100, 5'000));
+  w.pass(4'999);
+  CHECK_FALSE(timed->has_value());
+  w.ask<letter<schema::ActorStatus>>(part, status_atom::value);
+  w.pass(2);
+  REQUIRE(timed->has_value());
+  CHECK((**timed).read().getLetters().size() == 1);
+  w.pass(10'000); // the first one's time
+}
+
+TEST_CASE("what cannot be traced is refused, and a node that stops ends its traces") {
+  world w;
+  w.join("device");
+  CHECK_FALSE(w.ask<letter<schema::Trace>>(w.node, trace_of("device", 2, 10))->has_value());
+  CHECK_FALSE(w.ask<letter<schema::Trace>>(w.node, trace_of("nobody", 2, 10))->has_value());
+  const auto part = spawn_traced_part(w.system);
+  w.stops.push_back(part);
+  caf::anon_send(w.node, join_atom::value, std::string("router"), part);
+  const auto open = w.ask<letter<schema::Trace>>(w.node, trace_of("router", 2, 10'000));
+  caf::anon_send(w.node, stop_atom::value);
+  w.scheduler.run();
+  CHECK(open->has_value());
 }

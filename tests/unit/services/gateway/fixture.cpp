@@ -176,9 +176,21 @@ fixture::fixture(bool serves, bool in_mesh)
   node_ = system_.spawn(node, world_);
   process_ = system_.spawn([w = world_](process_actor::pointer) -> process_actor::behavior_type {
     return {[w](leave_atom) {
-      ++w->leaves;
-      return letter<schema::ActorStatus>::make([](auto b) { b.setState("draining"); });
-    }};
+              ++w->leaves;
+              return letter<schema::ActorStatus>::make([](auto b) { b.setState("draining"); });
+            },
+      [w](const letter<schema::TraceRequest>& mail) {
+        w->traces.push_back(mail);
+        return letter<schema::Trace>::make([&](auto b) {
+          b.setActor(mail.read().getActor());
+          auto letters = b.initLetters(1);
+          letters[0].setMicroseconds(1500);
+          letters[0].setKind("letter");
+          letters[0].setTypes("TokenBatch");
+          letters[0].setBytes(64);
+          letters[0].setFrom("decode");
+        });
+      }};
   });
   if (in_mesh)
     nodes_ = system_.spawn([w = world_](node_list_actor::pointer) -> node_list_actor::behavior_type {
@@ -188,7 +200,7 @@ fixture::fixture(bool serves, bool in_mesh)
   config.serves = serves;
   config.nodes = nodes_;
   config.process = [this](const std::string& name) {
-    return name == "n1" ? std::optional(process_) : std::nullopt;
+    return name == "n1" || name.empty() ? std::optional(process_) : std::nullopt;
   };
   config.absent = [w = world_] { return w->absent; };
   config.directory = directory_;

@@ -58,7 +58,8 @@ struct world {
   unsigned leaves = 0;                ///< times that the node's process was asked to end
   std::vector<absent_role> absent;    ///< roles that nobody has
   letter<schema::NodeList> all_nodes; ///< as the mesh knows them
-  std::vector<std::uint32_t> pins;    ///< seconds
+  std::vector<letter<schema::TraceRequest>> traces;
+  std::vector<std::uint32_t> pins; ///< seconds
   unsigned unpins = 0;
   std::vector<std::pair<std::string, error>> reports;
   session_actor session; ///< the only one

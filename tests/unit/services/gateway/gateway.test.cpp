@@ -130,6 +130,27 @@ TEST_CASE_METHOD(fixture, "a node that is told to drain says so at once") {
   CHECK(world_->leaves == 1);
 }
 
+TEST_CASE_METHOD(
+  fixture, "the letters of an actor are traced within limits, and what is out of them is refused") {
+  const auto traced = ask("POST", "/v1/actors/router/trace?node=n1", R"({"letters":5,"seconds":2})");
+  CHECK(status_of(traced) == 200);
+  CHECK(body_of(traced)["actor"] == "router");
+  CHECK(body_of(traced)["letters"][0]
+        == json::parse(R"({"at_s":0.0015,"kind":"letter","types":"TokenBatch","bytes":64,"from":"decode"})"));
+  REQUIRE(world_->traces.size() == 1);
+  CHECK(world_->traces[0].read().getActor() == "router");
+  CHECK(world_->traces[0].read().getLetters() == 5);
+  CHECK(world_->traces[0].read().getMilliseconds() == 2'000);
+  CHECK(status_of(ask("POST", "/v1/actors/router/trace")) == 200);
+  CHECK(world_->traces.back().read().getLetters() == 100);
+  CHECK(status_of(ask("POST", "/v1/actors/router/trace?node=n2")) == 404);
+  CHECK(status_of(ask("POST", "/v1/actors/router/trace?name=n1")) == 400);
+  for (const auto* body :
+    {R"({"letters":0})", R"({"letters":1001})", R"({"seconds":61})", R"({"content":true})"})
+    CHECK(status_of(ask("POST", "/v1/actors/router/trace", body)) == 400);
+  CHECK(world_->traces.size() == 2);
+}
+
 TEST_CASE_METHOD(fixture, "a node whose roles elsewhere are away is not ready, and names them") {
   world_->absent = {{"tokenizer", "no node with it is there"}};
   const auto refused = ask("GET", "/readyz");

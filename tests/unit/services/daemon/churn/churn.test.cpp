@@ -85,8 +85,8 @@ class workers {
     : system_(system), hub_(hub), options_(options) {}
 
   void join() {
-    auto nodes = std::make_shared<spoke_registry>(hub_.of().self(), on_any_port(),
-      [this](const node_record& record) { hub_.nodes->put(record); });
+    auto nodes = std::make_shared<spoke_registry>(
+      hub_.of().self(), on_any_port(), [this](const node_record& record) { hub_.nodes->put(record); });
     const auto name = next_name();
     here_.emplace_back(name, std::make_unique<star_worker>(system_, name, std::move(nodes), options_));
   }

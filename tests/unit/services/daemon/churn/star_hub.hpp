@@ -41,8 +41,8 @@ struct star_request {
 
   std::string words() const { return "request " + std::to_string(number); }
   std::string body() const {
-    nlohmann::json out{{"model", "m"}, {"messages", {{{"role", "user"}, {"content", words()}}}}, {"seed", seed},
-      {"max_tokens", most}, {"n", choices}, {"stream", stream}};
+    nlohmann::json out{{"model", "m"}, {"messages", {{{"role", "user"}, {"content", words()}}}},
+      {"seed", seed}, {"max_tokens", most}, {"n", choices}, {"stream", stream}};
     if (stop)
       out["stop"] = " STOP";
     return out.dump();

@@ -34,8 +34,8 @@ class star_process {
   star_process(hub_registry& nodes, const node_record& hub, std::string test, std::vector<std::string> names)
     : nodes_(nodes), names_(std::move(names)) {
     const auto ports = free_ports(3 * names_.size());
-    auto told = fmt::format("{}={} {} {}", star_process_variable, hub.endpoints.letters, hub.endpoints.bulk,
-      hub.endpoints.events);
+    auto told = fmt::format(
+      "{}={} {} {}", star_process_variable, hub.endpoints.letters, hub.endpoints.bulk, hub.endpoints.events);
     for (std::size_t i = 0; i < names_.size(); ++i) {
       node_record record;
       record.name = node_name(names_[i]);
