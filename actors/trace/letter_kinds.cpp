@@ -5,7 +5,6 @@
 #include <caf/atom.hpp>
 #include <caf/detail/type_list.hpp>
 #include <caf/error.hpp>
-#include <caf/output_tuple.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/type_erased_tuple.hpp>
 #include <caf/type_nr.hpp>

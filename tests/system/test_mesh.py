@@ -14,11 +14,12 @@ SAMPLING = {"temperature": 0.9, "seed": 11, "max_tokens": 90, "top_p": 0.95}
 LONG = {**SAMPLING, "max_tokens": 240}
 QUESTION = "Tell me about the sea and the birds above it."
 CHAT = {"model": MODEL.stem, "messages": [{"role": "user", "content": QUESTION}], "seed": 5, "max_tokens": 60, "temperature": 0.8}
+LONG_CHAT = {**CHAT, "max_tokens": 240, "n": 2, "logprobs": True}
 
 
-def answer_of(node):
+def answer_of(node, chat=CHAT):
     """What a completion says, without what differs from call to call."""
-    answer = node.call("POST", "/v1/chat/completions", CHAT)
+    answer = node.call("POST", "/v1/chat/completions", chat)
     assert answer.status == 200, answer.body
     return answer.json["choices"], answer.json["usage"]["completion_tokens"], answer.json["system_fingerprint"]
 
@@ -39,7 +40,8 @@ class Alone:
             node = Node()
             try:
                 cls.made = {"turn": joined(node.say(node.session(sampling=SAMPLING), QUESTION)),
-                            "long": joined(node.say(node.session(sampling=LONG), QUESTION)), "chat": answer_of(node)}
+                            "long": joined(node.say(node.session(sampling=LONG), QUESTION)), "chat": answer_of(node),
+                            "long chat": answer_of(node, LONG_CHAT)}
             finally:
                 node.close()
         return cls.made
@@ -200,6 +202,29 @@ class Workers(unittest.TestCase):
         for session in sessions:
             self.assertEqual(told(core, session), self.alone["turn"])
         self.assertGreater(again.metric("godwit_decoded_tokens_total"), 0)
+
+    def test_a_completion_goes_on_with_another_worker(self):
+        core, one, two = self.mesh.start("core", "one", "two")
+        until(lambda: self.workers(core) == 2, "both workers are known")
+        said = []
+        asking = threading.Thread(target=lambda: said.append(answer_of(core, LONG_CHAT)))
+        asking.start()
+        lost = self.worker_in_use("one", "two")
+        before = self.computed(lost)
+        until(lambda: self.computed(lost) > before + 10, "it is in the middle of it")
+        self.mesh.nodes[lost].stop(kill=True)
+        asking.join()
+        self.assertEqual(said, [self.alone["long chat"]])
+        # Nobody is left to go on with it: that is an answer, too, and it comes in time.
+        asking = threading.Thread(target=lambda: said.append(core.call("POST", "/v1/chat/completions", LONG_CHAT)))
+        asking.start()
+        other = self.worker_in_use(*({"one", "two"} - {lost}))
+        self.mesh.nodes[other].stop(kill=True)
+        started = time.monotonic()
+        asking.join(timeout=60)
+        self.assertLess(time.monotonic() - started, 40)
+        self.assertEqual((said[-1].status, said[-1].json["error"]["code"]), (503, "unavailable"), said[-1].body)
+        self.assertEqual(core.metric("godwit_peer_up"), 0)
 
     def test_a_paused_worker_is_given_up_and_used_again(self):
         core, one = self.mesh.start("core", "one")

@@ -1,6 +1,7 @@
 // Nodes in processes of their own, so that they can be killed and stopped.
 
 #include "services/mesh/static_registry.hpp"
+#include "tests/support/other_process.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/unit/services/mesh/free_ports.hpp"
 #include "tests/unit/services/mesh/mesh_nodes.hpp"
@@ -11,59 +12,15 @@
 #include <cstdlib>
 #include <fstream>
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
-extern char** environ;
-
 using namespace godwit;
 using namespace std::chrono_literals;
 
 namespace {
 
-/// This program again, as the node beta of a list; ends with the pipe that it reads from.
-class other_process {
- public:
-  explicit other_process(const std::filesystem::path& list) {
-    int pipe_ends[2];
-    if (::pipe2(pipe_ends, O_CLOEXEC) != 0)
-      throw std::runtime_error("no pipe");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, pipe_ends[0], 0);
-    std::string name = "the other process of a mesh";
-    char* const arguments[] = {program_.data(), name.data(), nullptr};
-    std::vector<std::string> variables{"GODWIT_TEST_MESH=" + list.string()};
-    for (char** each = environ; *each != nullptr; ++each)
-      variables.emplace_back(*each);
-    std::vector<char*> pointers;
-    for (auto& each : variables)
-      pointers.push_back(each.data());
-    pointers.push_back(nullptr);
-    const auto done =
-      ::posix_spawn(&process_, program_.c_str(), &actions, nullptr, arguments, pointers.data());
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(pipe_ends[0]);
-    life_ = pipe_ends[1];
-    if (done != 0)
-      throw std::runtime_error("the process cannot be started");
-  }
-  ~other_process() {
-    signal(SIGKILL);
-    ::close(life_);
-    int status = 0;
-    ::waitpid(process_, &status, 0);
-  }
-  other_process(const other_process&) = delete;
-  other_process& operator=(const other_process&) = delete;
-
-  void signal(int which) const { ::kill(process_, which); }
-
- private:
-  std::string program_ = "/proc/self/exe";
-  pid_t process_ = 0;
-  int life_ = -1;
+/// The node beta of a list, in a process of its own.
+struct beta_process : other_process {
+  explicit beta_process(const std::filesystem::path& list)
+    : other_process("the other process of a mesh", "GODWIT_TEST_MESH", list.string()) {}
 };
 
 struct fixture {
@@ -96,14 +53,12 @@ TEST_CASE("the other process of a mesh", "[.]") {
     return; // not started by the tests below
   test_node beta("beta", *static_registry::load({list, node_name("beta"), true}), {"tokenizer"}, {}, false);
   beta.serve();
-  char byte = 0;
-  while (::read(0, &byte, 1) > 0) {
-  }
+  other_process::wait_for_end();
 }
 
 TEST_CASE_METHOD(fixture, "a node that is killed is out of use soon, and in use again after its next start") {
   for (int i = 0; i < 2; ++i) {
-    other_process beta(list);
+    beta_process beta(list);
     REQUIRE(eventually([&] { return alpha->asked(tokenizer) == "beta"; }));
     beta.signal(SIGKILL);
     REQUIRE(eventually([&] { return alpha->targets("tokenizer", 0); }));
@@ -113,7 +68,7 @@ TEST_CASE_METHOD(fixture, "a node that is killed is out of use soon, and in use 
 }
 
 TEST_CASE_METHOD(fixture, "a node that was stopped for a while is used again, as another incarnation") {
-  const other_process beta(list);
+  const beta_process beta(list);
   REQUIRE(eventually([&] { return alpha->asked(tokenizer) == "beta"; }));
   const auto incarnation = [&] {
     const auto peers = alpha->of().figures().peers;

@@ -4,11 +4,18 @@
 
 #include "services/mesh/mesh.hpp"
 
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace godwit {
 
@@ -85,6 +92,28 @@ inline mesh_options star_node(
   out.hash_mode = "kv-1";
   out.nodes = std::move(nodes);
   return out;
+}
+
+/// The node's actor: what it says of itself.
+inline caf::actor spawn_star_status(caf::actor_system& system, const std::string& name,
+  std::vector<std::string> roles, std::uint32_t capacity, std::function<bool()> draining) {
+  return system.spawn([=](caf::event_based_actor* self) -> caf::behavior {
+    return {
+      [=](info_atom) {
+        return letter<schema::NodeStatus>::make([&](schema::NodeStatus::Builder b) {
+          b.setName(name);
+          b.setState(draining() ? "draining" : "ready");
+          auto list = b.initRoles(static_cast<unsigned>(roles.size()));
+          for (unsigned i = 0; i < roles.size(); ++i)
+            list.set(i, roles[i]);
+          b.setModel("m");
+          b.setFingerprint("f");
+          b.setCapacity(capacity);
+        });
+      },
+      [=](stop_atom) { self->quit(); },
+    };
+  });
 }
 
 } // namespace godwit

@@ -27,26 +27,8 @@ class star_worker {
     mesh_ = std::move(*made);
     mesh_->offer("prefill", worker_.prefill);
     mesh_->offer("decode", worker_.decode);
-    const auto capacity = static_cast<std::uint32_t>(options.capacity);
-    node_ =
-      system.spawn([name, capacity, view = worker_.view](caf::event_based_actor* self) -> caf::behavior {
-        return {
-          [=](info_atom) {
-            return letter<schema::NodeStatus>::make([&](schema::NodeStatus::Builder b) {
-              b.setName(name);
-              b.setState(view->draining ? "draining" : "ready");
-              auto roles = b.initRoles(3);
-              roles.set(0, "prefill");
-              roles.set(1, "decode");
-              roles.set(2, "cache");
-              b.setModel("m");
-              b.setFingerprint("f");
-              b.setCapacity(capacity);
-            });
-          },
-          [=](stop_atom) { self->quit(); },
-        };
-      });
+    node_ = spawn_star_status(system, name, {"prefill", "decode", "cache"},
+      static_cast<std::uint32_t>(options.capacity), [view = worker_.view] { return view->draining.load(); });
     mesh_->offer("node", caf::actor_cast<node_actor>(node_));
   }
 
