@@ -51,14 +51,15 @@ class other_process {
   other_process& operator=(const other_process&) = delete;
 
   void signal(int which) const { ::kill(process_, which); }
-  /// kill -9, and waits for its end.
-  void kill() {
+  /// kill -9, and waits for its end. @returns false if it had ended before
+  bool kill() {
     if (process_ == 0)
-      return;
+      return false;
     signal(SIGKILL);
     ::close(life_);
     int status = 0;
     ::waitpid(std::exchange(process_, 0), &status, 0);
+    return WIFSIGNALED(status);
   }
 
   /// In the other process: until the first one ends it.

@@ -108,10 +108,12 @@ class workers {
   }
   void kill(std::mt19937_64& random) {
     const auto which = there_.begin() + static_cast<std::ptrdiff_t>(random() % there_.size());
-    (*which)->kill();
+    early_ += (*which)->kill() ? 0U : 1U;
     killed_.push_back(std::move(*which));
     there_.erase(which);
   }
+  /// Processes that had ended when they were to be killed.
+  std::size_t early() const { return early_; }
   bool any_here() const { return !here_.empty(); }
   bool any_there() const { return !there_.empty(); }
   std::size_t alive() const {
@@ -171,6 +173,7 @@ class workers {
   star_hub& hub_;
   toy_worker_options options_;
   std::size_t last_ = 0;
+  std::size_t early_ = 0;
   std::vector<named> here_;
   std::vector<std::pair<named, steady::time_point>> draining_;
   std::vector<std::unique_ptr<star_process>> there_;
@@ -326,6 +329,7 @@ TEST_CASE("completions end well while hundreds of workers join, leave and are ki
       all.kill(random);
   }
   CHECK(owed_leaves + owed_kills == 0);
+  CHECK(all.early() == 0);
 
   // A wait for the router, one for another worker, and what the loss of a node takes to be noticed.
   const auto over = [&] { return std::ranges::all_of(asked, [](const auto& one) { return one->over(); }); };

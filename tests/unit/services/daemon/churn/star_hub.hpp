@@ -58,7 +58,8 @@ struct star_request {
     whole.seed = seed + choice;
     answer_text shown(text, stop ? std::vector<std::string>{" STOP"} : std::vector<std::string>{});
     std::string out;
-    for (const auto token : whole.go_on(most)->tokens)
+    const auto step = whole.go_on(most);
+    for (const auto token : step->tokens)
       out += shown.push(token);
     return out + shown.finish();
   }

@@ -2,10 +2,10 @@
 
 #include "tests/support/other_process.hpp"
 #include "tests/unit/services/daemon/churn/star.hpp"
-#include "tests/unit/services/mesh/free_ports.hpp"
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,12 +24,16 @@ class star_process {
  public:
   star_process(hub_registry& nodes, const node_record& hub, std::vector<std::string> names)
     : nodes_(nodes), names_(std::move(names)) {
-    const auto ports = free_ports(3 * names_.size());
+    // An address of its own, so that nobody else takes its ports: all of 127.0.0.0/8 leads here.
+    static std::atomic<unsigned> processes{0};
+    const auto number = ++processes;
+    const auto host = fmt::format("127.{}.{}.{}", 1 + ::getpid() % 250, 1 + number / 250, 1 + number % 250);
+    const auto at = [&](std::size_t port) { return fmt::format("tcp://{}:{}", host, 7401 + port); };
     auto told = fmt::format("{} {} {}", hub.endpoints.letters, hub.endpoints.bulk, hub.endpoints.events);
     for (std::size_t i = 0; i < names_.size(); ++i) {
       node_record record;
       record.name = node_name(names_[i]);
-      record.endpoints = {at(ports[3 * i]), at(ports[3 * i + 1]), at(ports[3 * i + 2])};
+      record.endpoints = {at(3 * i), at(3 * i + 1), at(3 * i + 2)};
       told += fmt::format(
         " {} {} {} {}", names_[i], record.endpoints.letters, record.endpoints.bulk, record.endpoints.events);
       nodes_.put(record);
@@ -44,12 +48,11 @@ class star_process {
   star_process(const star_process&) = delete;
   star_process& operator=(const star_process&) = delete;
 
-  void kill() { process_->kill(); }
+  /// @returns false if it had ended before
+  bool kill() { return process_->kill(); }
   std::size_t size() const { return names_.size(); }
 
  private:
-  static std::string at(std::uint16_t port) { return fmt::format("tcp://127.0.0.1:{}", port); }
-
   hub_registry& nodes_;
   std::vector<std::string> names_;
   std::unique_ptr<other_process> process_;
