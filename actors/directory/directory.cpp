@@ -85,7 +85,7 @@ directory_actor spawn_directory(caf::actor_system& system, directory_config conf
   // CAF copies the arguments of an actor that it spawns.
   auto shared = std::make_shared<directory_config>(std::move(config));
   if (shared->own_thread)
-    return system.spawn<caf::detached>(directory, std::move(shared));
+    return spawn_traced<caf::detached>(system, directory, std::move(shared));
   return spawn_traced(system, directory, std::move(shared));
 }
 

@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -169,6 +170,20 @@ class AgainstANode(WithNode):
         names = [actor["name"] for actor in json.loads(self.cli("actors", "--json").stdout)["data"]]
         for name in ("tokenizer", "prefill", "decode", "device", "cache", "router", "directory"):
             self.assertTrue(any(name in known for known in names), (name, names))
+
+    def test_the_letters_of_an_actor_are_shown(self):
+        for actor in ("tokenizer", "prefill", "decode", "device", "cache", "router", "directory"):
+            # Whoever lists the actors asks each of them how it is.
+            listing = threading.Timer(0.3, lambda: self.cli("actors"))
+            listing.start()
+            traced = self.cli("actors", "trace", actor, "--letters", "1", "--seconds", "20", "--json")
+            listing.join()
+            self.assertEqual(traced.returncode, 0, (actor, traced.stderr))
+            seen = json.loads(traced.stdout)
+            self.assertEqual([(letter["kind"], letter["types"], letter["from"]) for letter in seen["letters"]],
+                             [("request", "status", "node")], actor)
+        self.assertEqual(self.cli("actors", "trace", "nobody").returncode, 1)
+        self.assertEqual(self.cli("actors", "trace", "router", "--letters", "0").returncode, 1)
 
     def test_chat_reads_lines_from_a_pipe(self):
         done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What colour is the sky on a clear day?\n/session\n")
