@@ -3,7 +3,6 @@
 // A worker of the toy model: it takes what a router places, sends tokens under credit at a steady pace, and
 // ends generations whose router or consumer is gone, as a real one does.
 
-#include "actors/device/step_letters.hpp"
 #include "actors/prefill/request_watch.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/catalogue.hpp"
