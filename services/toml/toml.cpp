@@ -16,7 +16,7 @@ toml_value copy(const toml::node& node);
 toml_value::table copy_fields(const toml::table& from) {
   toml_value::table out;
   for (const auto& [key, node] : from)
-    out.emplace_back(std::string(key.str()), copy(node));
+    out.push_back({std::string(key.str()), copy(node)});
   return out;
 }
 

@@ -5,17 +5,18 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 namespace godwit {
 
+struct toml_field;
+
 /// A value of a TOML text (toml.io/en/v1.0.0), and where it stands.
 struct toml_value {
   using list = std::vector<toml_value>;
-  using table = std::vector<std::pair<std::string, toml_value>>; ///< in the order of the keys
-  struct moment {};                                              ///< dates and times, which nobody reads
+  using table = std::vector<toml_field>; ///< in the order of the keys
+  struct moment {};                      ///< dates and times, which nobody reads
 
   std::variant<table, list, std::string, std::int64_t, double, bool, moment> value;
   std::uint32_t line = 0; ///< from 1
@@ -27,6 +28,12 @@ struct toml_value {
   }
   /// The field of a table; null if this is none, or has none of that name.
   const toml_value* find(std::string_view key) const;
+};
+
+/// A field of a table. No std::pair: a value holds fields before it is complete itself.
+struct toml_field {
+  std::string key;
+  toml_value value;
 };
 
 /// Why a text is no TOML.

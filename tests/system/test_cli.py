@@ -55,6 +55,14 @@ class WithoutNode(unittest.TestCase):
         self.assertEqual(run("tokenize", "--model", "/none.gguf").returncode, 1)
         self.assertEqual(run("--help").returncode, 0)
 
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "wb") as full:
+            for words in (("model", "info", MODEL), ("model", "info", MODEL, "--json")):
+                done = subprocess.run([GODWIT, *map(str, words)], stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE,
+                                      check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"could not be written", done.stderr)
+
     def test_a_word_that_is_no_command_is_named(self):
         for words in (("dance",), ("--dance",), ("session", "dance"), ("chat", "--dance")):
             done = run(*words)

@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -367,6 +368,11 @@ int main(int argc, char** argv) {
     return app.exit(failure) == 0 ? exit_ok : exit_usage;
   } catch (const std::exception& failure) {
     return report({errc::internal, failure.what(), {}, {}}, said.how.json);
+  }
+  // A full disk shows itself only here; whoever reads the output must not take half of it for all.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    report({errc::internal, "standard output could not be written", {}, {}}, said.how.json);
+    return exit == exit_ok ? exit_failed : exit;
   }
   return exit;
 }

@@ -112,7 +112,7 @@ TEST_CASE("two nodes that are asked at once for a session of a lost node give th
   auto first = std::make_shared<mesh_world::reply<session_actor>>();
   auto second = std::make_shared<mesh_world::reply<session_actor>>();
   for (const auto& [node, answer] : {std::pair(b, first), std::pair(c, second)})
-    world.system.spawn([&world, id, to = world.nodes[node].directory, answer](caf::event_based_actor* self) {
+    world.system.spawn([id, to = world.nodes[node].directory, answer](caf::event_based_actor* self) {
       self->request(to, std::chrono::seconds(100), mesh_world::named(id))
         .then([answer](const session_actor& found) { *answer = result<session_actor>(found); },
           [answer](const caf::error& why) {

@@ -17,6 +17,8 @@ namespace {
 constexpr int turns = 3;
 /// Milliseconds until a node that is gone is missed.
 constexpr std::int64_t detection = 1'750;
+/// How long a client waits for an answer.
+constexpr auto patience = std::chrono::seconds(6);
 
 /// One session's client: posts one message after the other until each is acknowledged, and reads all events.
 struct client {
@@ -260,7 +262,6 @@ class mesh_life : public mesh_world {
       to.setContent("message " + std::to_string(number));
       to.setIdempotencyKey("k" + std::to_string(number));
     });
-    constexpr auto patience = std::chrono::seconds(6);
     system.spawn([&one, number, mail, to = nodes[*at].directory, id = one.id](caf::event_based_actor* self) {
       const auto failed = [&one](const caf::error&) { one.posting = false; };
       self->request(to, patience, named(id))
@@ -302,7 +303,6 @@ class mesh_life : public mesh_world {
       if (!one.seen.empty())
         to.setAfter(one.seen.back());
     });
-    constexpr auto patience = std::chrono::seconds(6);
     system.spawn([&one, reading, sink, mail, to = nodes[*at].directory](caf::event_based_actor* self) {
       const auto failed = [&one, reading](const caf::error&) {
         if (reading == one.reading)

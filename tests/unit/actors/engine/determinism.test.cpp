@@ -151,7 +151,6 @@ class life {
   }
 
   void check(test_engine& engine) {
-    std::uint64_t prompts = 0;
     for (const auto& [id, what] : posted_) {
       const auto& got = engine.box[id];
       const auto answer = what.answer(engine.longest);
@@ -168,7 +167,6 @@ class life {
       for (std::size_t i = 0; i < got.positions.size(); ++i)
         CHECK(got.positions[i] == what.tokens.size() + i);
       CHECK(got.cached_tokens <= what.prompt());
-      prompts += what.tokens.size();
     }
     const auto& counters = *engine.all.counters;
     CHECK(counters.sequences == 0);

@@ -141,7 +141,7 @@ TEST_CASE("a preempted stream is brought back from host memory and not computed 
 }
 
 TEST_CASE("requests that together exceed the pool all finish with a host tier of any size") {
-  const std::uint64_t host = GENERATE(2048, 8192, 1 << 20);
+  const std::uint64_t host = GENERATE(2048U, 8192U, 1U << 20);
   test_engine engine({.kv_tokens = 256, .tiers = {.host_bytes = host, .mode = onboarding::always}});
   overfill(engine);
   CHECK(engine.reclaimable() == engine.all.kv_blocks);

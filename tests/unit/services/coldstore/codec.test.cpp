@@ -60,7 +60,7 @@ TEST_CASE("a record lies on disk as the header says") {
   std::string expected = "GWKV";
   add<std::uint16_t>(expected, 1);
   add<std::uint16_t>(expected, 128 + 16);
-  for (std::uint64_t half : {0x1111, 0x2222, 0x3333, 0x4444, 0x5555, 0x6666, 0x7777, 0x8888})
+  for (std::uint64_t half : {0x1111U, 0x2222U, 0x3333U, 0x4444U, 0x5555U, 0x6666U, 0x7777U, 0x8888U})
     add(expected, half);
   for (std::uint32_t number : {30U, 3U, 64U, 1U, kv_layout_version, page_tokens, 77U, 1000U})
     add(expected, number);

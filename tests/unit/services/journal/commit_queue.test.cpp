@@ -91,7 +91,7 @@ TEST_CASE("a batch is bounded in bytes, and one larger request goes alone") {
     commit_queue queue({.batch_bytes = 100}, store.writer(), counters, nullptr);
     queue.push(request(), [](const auto&) {});
     store.wait_for_batches(1);
-    for (const std::size_t bytes : {60, 40, 1, 500, 99})
+    for (const std::size_t bytes : {60U, 40U, 1U, 500U, 99U})
       queue.push(request(bytes), [](const auto&) {});
     store.let(plenty);
   }

@@ -85,7 +85,7 @@ TEST_CASE("an append of which the database got nothing, or a part, is sent again
   words expected{"a"};
   sequence_number at = 1;
   // The message has some hundreds of bytes: names, numbers, the record.
-  for (const std::size_t bytes : {0, 1, 7, 100, 200, 300, 400}) {
+  for (const std::size_t bytes : {0U, 1U, 7U, 100U, 200U, 300U, 400U}) {
     with.proxy.cut_requests_after(bytes);
     expected.push_back(std::to_string(bytes) + std::string(500, '.'));
     CHECK(say(append_now(*with.log, more(one, at, {record(expected.back())}))) == std::to_string(at + 1));
@@ -151,7 +151,7 @@ TEST_CASE("opening, claiming and erasing survive a lost answer as well") {
   auto head = with.log->claim(one, 1, node_b, record("claimed"));
   REQUIRE(head);
   CHECK(head->epoch == 2);
-  for (const std::size_t bytes : {150, 250, 350}) {
+  for (const std::size_t bytes : {150U, 250U, 350U}) {
     with.proxy.cut_answers_after(bytes);
     const auto again = with.log->claim(one, head->epoch, node_a, record("again"));
     REQUIRE(again);
