@@ -99,7 +99,7 @@ TEST_CASE("a secret that others can read is refused with what to do") {
   const temporary_folder folder;
   REQUIRE(save_keys(keys_of("alpha"), folder.path()));
   const auto file = secret_file(folder.path(), node_name("alpha"));
-  for (const mode_t mode : {0640, 0604, 0620, 0777}) {
+  for (const mode_t mode : {0640U, 0604U, 0620U, 0777U}) {
     ::chmod(file.c_str(), mode);
     const auto out = load_keys(file);
     REQUIRE_FALSE(out);
