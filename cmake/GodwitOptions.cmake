@@ -33,6 +33,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 at -O3 takes joined strings for overlapping copies (GCC bug 105651).
   target_compile_options(godwit_warnings INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # What g++ does not ask for under the same names.
+  target_compile_options(godwit_warnings INTERFACE -Wno-sign-conversion -Wno-unused-lambda-capture)
+endif()
 if(GODWIT_DEVELOPER)
   target_compile_options(godwit_warnings INTERFACE -Werror)
 endif()
