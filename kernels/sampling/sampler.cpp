@@ -239,10 +239,12 @@ std::size_t guess_group(double wanted, double whole, const sampler_scratch& scra
   };
   while (low == 1 && high > 1 + octaves)
     look(high - octaves);
-  for (bool halve = false; high - low > 1; halve = !halve) {
+  bool halve = false;
+  while (high - low > 1) {
     const double share = halve ? 0.5 : (wanted - high_sum) / (low_sum - high_sum);
     const auto below = static_cast<std::size_t>(share * static_cast<double>(high - low));
     look(high - std::clamp<std::size_t>(below, 1, high - low - 1));
+    halve = !halve;
   }
   return low;
 }
