@@ -190,6 +190,17 @@ cache_behaviour::behavior_type cache(self_pointer self, const std::shared_ptr<pa
         });
       return promise;
     },
+    [self](const letter<schema::CacheHold>& mail, const cache_client_actor& client) {
+      const auto ask = mail.read();
+      tier_load held;
+      held.blocks = self->state.blocks->hold(text_of(ask.getTenant()), read_ids(ask.getTokens()));
+      self->send(client, found(ask.getRequest(), held));
+    },
+    [self](const letter<schema::CacheRoom>& mail) {
+      const auto freed = self->state.blocks->device().evict_unpinned(mail.read().getBlocks());
+      count(self->state);
+      return letter<schema::CacheEvicted>::make([&](schema::CacheEvicted::Builder b) { b.setBlocks(freed); });
+    },
     [self](status_atom) {
       // Asked each second in a node: pins end in time although nothing else happens.
       end_old_pins(self->state);

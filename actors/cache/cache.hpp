@@ -2,7 +2,7 @@
 
 #include "actors/cache/tiered_cache.hpp"
 #include "actors/device/engine_counters.hpp"
-#include "messages/catalogue.hpp"
+#include "messages/catalogue_handover.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 
@@ -21,8 +21,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::cache_task)
 
 namespace godwit {
 
-/// The cache with what it sends to itself.
-using cache_behaviour = cache_actor::extend<caf::reacts_to<cache_task>>;
+/// The cache with what those ask who hand prompts over, and what it sends to itself.
+using cache_behaviour = cache_actor::extend_with<cache_room_actor>::extend<caf::reacts_to<cache_task>>;
 
 /// State of the cache actor.
 struct cache_actor_state {

@@ -81,6 +81,18 @@ void tiered_cache::behind(work_lane& lane, task then) const {
     post(*shared);
 }
 
+std::vector<block_id> tiered_cache::hold(std::string_view tenant, std::span<const token_id> tokens) const {
+  std::vector<block_id> out;
+  for (const auto& name : chain_of(tenant, tokens)) {
+    const auto* entry = device_.look(name);
+    if (entry == nullptr)
+      break;
+    out.push_back(entry->where);
+  }
+  pool_->retain_blocks(out);
+  return out;
+}
+
 tier_holdings tiered_cache::probe(std::string_view tenant, std::span<const token_id> tokens) const {
   const auto names = chain_of(tenant, tokens);
   tier_holdings out;

@@ -115,6 +115,9 @@ class tiered_cache {
   /// @param done called once with how many
   void evict(std::uint32_t blocks, std::function<void(std::uint32_t)> done);
 
+  /// The blocks of a text that are on the device, with a reference of each for the caller; asks for nothing.
+  std::vector<block_id> hold(std::string_view tenant, std::span<const token_id> tokens) const;
+
   /// What there is of a text; asks for nothing.
   tier_holdings probe(std::string_view tenant, std::span<const token_id> tokens) const;
 

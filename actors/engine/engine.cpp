@@ -1,6 +1,8 @@
 #include "actors/engine/engine.hpp"
 
 #include "actors/cache/cache.hpp"
+#include "actors/handover/prompt_desk.hpp"
+#include "actors/handover/prompt_fetch.hpp"
 #include "actors/trace/spawn_traced.hpp"
 
 #include <caf/atom.hpp>
@@ -33,6 +35,40 @@ device_actor spawn_device(caf::actor_system& system, const std::shared_ptr<model
   if (options.detached)
     return spawn_traced<caf::detached>(system, device, model, pool, hasher, cache, wants, counters);
   return spawn_traced(system, device, model, pool, hasher, cache, wants, counters);
+}
+
+/// Of the pool, that blocks kept for others may take: what is computed needs room too.
+constexpr double kept_share = 0.5;
+
+std::uint64_t random_number() {
+  thread_local std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+/// What both sides of a handover have of a worker.
+struct handover_ground {
+  cache_actor cache;
+  cache_room_actor room;
+  std::shared_ptr<page_pool> pool;
+  cache_scope scope;
+  std::shared_ptr<handover_counters> counters = std::make_shared<handover_counters>();
+};
+
+prompt_fetch_actor spawn_fetch(caf::actor_system& system, const handover_ground& ground,
+  const block_hasher& hasher, const engine_options& options,
+  const std::shared_ptr<const engine_counters>& counters) {
+  return system.spawn(prompt_fetch,
+    fetch_parts{ground.cache, ground.room, ground.pool, hasher, ground.scope, options.handover.limits,
+      options.handover.find, random_number, ground.counters, counters});
+}
+
+prompt_desk_actor spawn_desk(caf::actor_system& system, const handover_ground& ground,
+  const prefill_actor& prefill, const engine_options& options) {
+  lease_limits limits;
+  limits.orders = options.queue;
+  limits.blocks = static_cast<std::uint32_t>(kept_share * ground.pool->capacity_blocks());
+  return system.spawn(
+    prompt_desk, desk_parts{prefill, ground.room, ground.pool, ground.scope, limits, ground.counters});
 }
 
 } // namespace
@@ -84,7 +120,13 @@ result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> lo
     if (const auto tried = host_tier::create(shape.kv.block_bytes(), tiers.host_bytes, keeping.doubles_at);
         !tried)
       return fail(tried);
-  made_engine.cache = spawn_traced(system, cache, pool, hasher, keeping, tiers, counters);
+  const auto cached = spawn_traced(system, cache, pool, hasher, keeping, tiers, counters);
+  made_engine.cache = cached;
+  const handover_ground ground{cached, cached, pool, scope_of(*model)};
+  if (options.handover.desk || options.handover.find)
+    made_engine.handover = ground.counters;
+  if (options.handover.find)
+    made_engine.fetch = spawn_fetch(system, ground, hasher, options, counters);
   const auto recalled = std::make_shared<recall_list>();
   made_engine.recalled = recalled;
   made_engine.device =
@@ -97,8 +139,16 @@ result<engine> spawn_worker(caf::actor_system& system, std::unique_ptr<model> lo
   front.recalled = recalled;
   front.limits = {options.queue, options.prompts, most_sequences(*model, options), options.budget};
   front.requests = requests;
-  made_engine.prefill =
+  front.fetch = made_engine.fetch;
+  const auto& limits = options.handover.limits;
+  front.elsewhere = limits.compute + std::chrono::seconds(10);
+  const auto intake =
     spawn_traced(system, prefill, made_engine.device, made_engine.decode, made_engine.cache, front, counters);
+  made_engine.prefill = intake;
+  if (options.handover.find)
+    made_engine.intake = intake;
+  if (options.handover.desk)
+    made_engine.desk = spawn_desk(system, ground, made_engine.prefill, options);
   caf::anon_send(made_engine.decode, join_atom::value, made_engine.prefill);
   caf::anon_send(made_engine.device, join_atom::value,
     caf::actor_cast<step_client_actor>(made_engine.prefill),
@@ -114,6 +164,8 @@ worker_handles as_worker(const engine& worker, const engine_options& options) {
   out.load.capacity = worker.capacity;
   out.prefill = worker.prefill;
   out.decode = worker.decode;
+  out.intake = worker.intake;
+  out.load.fetches = static_cast<bool>(worker.intake);
   out.own = true;
   return out;
 }
@@ -122,6 +174,7 @@ router_options routing_of(const engine_options& options) {
   router_options out;
   out.weights = options.weights;
   out.block_tokens = page_tokens;
+  out.min_elsewhere = options.handover.limits.min_tokens;
   out.seed = std::random_device{}();
   return out;
 }

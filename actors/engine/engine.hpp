@@ -5,11 +5,13 @@
 #include "actors/decode/decode.hpp"
 #include "actors/device/device.hpp"
 #include "actors/device/engine_counters.hpp"
+#include "actors/handover/handover_counters.hpp"
+#include "actors/handover/prompt_transfer.hpp"
 #include "actors/model_card.hpp"
 #include "actors/prefill/prefill.hpp"
 #include "actors/router/router.hpp"
 #include "kernels/models/model.hpp"
-#include "messages/catalogue.hpp"
+#include "messages/catalogue_handover.hpp"
 #include "messages/result.hpp"
 
 #include <caf/actor_system.hpp>
@@ -17,11 +19,20 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace godwit {
+
+/// Prompts that one worker computes for another.
+struct handover_options {
+  bool desk = false; ///< it computes prompts for others
+  /// It has prompts computed by others: finds their desks. Null: it does not.
+  std::function<std::optional<prompt_desk_actor>(const std::string&)> find = {};
+  transfer_limits limits = {};
+};
 
 struct engine_options {
   std::string worker = "local";    ///< name of this worker in the router's answers
@@ -41,8 +52,9 @@ struct engine_options {
                                                         ///< The cold store's blocks are found by the key
                                                         ///< alone that they were written under
   tier_options tiers = {};                              ///< below the device
-  cost_weights weights = {};                            ///< of the router
-  std::shared_ptr<stream_observer> observer = {};       ///< of the pace of streams; may be null
+  handover_options handover = {};
+  cost_weights weights = {};                      ///< of the router
+  std::shared_ptr<stream_observer> observer = {}; ///< of the pace of streams; may be null
   bool detached = true; ///< the device gets a thread of its own; tests on CAF's test scheduler say no
 };
 
@@ -54,10 +66,14 @@ struct engine {
   decode_actor decode;
   device_actor device;
   cache_actor cache;
+  prompt_desk_actor desk;   ///< of one that computes prompts for others
+  prompt_fetch_actor fetch; ///< of one that has them computed by others
+  intake_actor intake;      ///< of the same: its prefill
   std::shared_ptr<const engine_counters> counters;
-  std::shared_ptr<const recall_list> recalled; ///< sequences that were cancelled
-  std::uint32_t kv_blocks = 0;                 ///< of the page pool
-  std::uint32_t capacity = 0;                  ///< requests that it takes, running and waiting
+  std::shared_ptr<const handover_counters> handover; ///< of a worker with a desk or a fetch
+  std::shared_ptr<const recall_list> recalled;       ///< sequences that were cancelled
+  std::uint32_t kv_blocks = 0;                       ///< of the page pool
+  std::uint32_t capacity = 0;                        ///< requests that it takes, running and waiting
 };
 
 /// What the blocks of a model's KV have in common: who stores them has to know.

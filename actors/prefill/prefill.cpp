@@ -22,12 +22,22 @@ void release(self_pointer self, const std::vector<block_id>& blocks) {
     }));
 }
 
-/// Has the cache stop bringing blocks.
-void forgo(self_pointer self, const std::vector<request_id>& requests) {
+template <class Handle>
+void send_forgo(self_pointer self, const Handle& to, const std::vector<request_id>& requests) {
   if (!requests.empty())
-    self->send(self->state.cache, letter<schema::CacheForgo>::make([&](schema::CacheForgo::Builder b) {
+    self->send(to, letter<schema::CacheForgo>::make([&](schema::CacheForgo::Builder b) {
       write_keys(b.initRequests(static_cast<unsigned>(requests.size())), requests);
     }));
+}
+
+/// Has the cache stop bringing blocks, and other nodes computing them.
+void forgo(self_pointer self, const std::vector<request_id>& requests) {
+  std::vector<request_id> here;
+  std::vector<request_id> elsewhere;
+  for (const auto request : requests)
+    (self->state.elsewhere.erase(request) > 0 ? elsewhere : here).push_back(request);
+  send_forgo(self, self->state.cache, here);
+  send_forgo(self, self->state.options.fetch, elsewhere);
 }
 
 void count(prefill_actor_state& state) {
@@ -37,6 +47,18 @@ void count(prefill_actor_state& state) {
   state.counters->cached_tokens = cached.all;
   state.counters->cached_host_tokens = cached.host;
   state.counters->cached_disk_tokens = cached.disk;
+}
+
+prefix_answer read_brought(schema::PromptBrought::Reader from) {
+  prefix_answer to;
+  to.blocks = read_ids(from.getBlocks());
+  to.first = from.getFirst();
+  to.host = from.getHost();
+  to.disk = from.getDisk();
+  to.fresh = from.getComputed();
+  to.elsewhere = from.getElsewhere();
+  to.patience = std::chrono::milliseconds(from.getPatienceMs());
+  return to;
 }
 
 prefix_answer read_answer(schema::CacheFound::Reader from) {
@@ -56,16 +78,20 @@ prefix_answer read_answer(schema::CacheFound::Reader from) {
 /// Asks the cache for the prompts whose turn it is.
 void begin(self_pointer self) {
   auto& state = self->state;
-  for (const auto& question : state.queue->begin(prefill_queue::clock::now()))
-    self->send(state.cache, letter<schema::CacheLookup>::make([&](schema::CacheLookup::Builder b) {
+  for (const auto& question : state.queue->begin(prefill_queue::clock::now())) {
+    const auto mail = letter<schema::CacheLookup>::make([&](schema::CacheLookup::Builder b) {
       b.setRequest(question.request);
       b.setTenant(*question.tenant);
       const auto size = static_cast<unsigned>(question.tokens->size());
       write_ids(b.initTokens(size), *question.tokens);
       // The last token is always computed: its logits are wanted.
       b.setLimit(size - 1);
-    }),
-      caf::actor_cast<cache_client_actor>(self));
+    });
+    if (state.elsewhere.contains(question.request))
+      self->send(state.options.fetch, mail, caf::actor_cast<prompt_client_actor>(self));
+    else
+      self->send(state.cache, mail, caf::actor_cast<cache_client_actor>(self));
+  }
   if (!state.timer && state.queue->looking_up()) {
     state.timer = true;
     self->delayed_send(self, tick, tick_atom::value);
@@ -97,22 +123,58 @@ bool needs_work(schema::GenerateRequest::Reader ask, const request_limits& limit
   return ask.getMaxTokens() > 0 && ask.getTokens().size() < limits.longest();
 }
 
+/// Has the prompt computed by another node. The request goes on when its blocks are there, or will not come.
+void have_computed(self_pointer self, const letter<schema::GenerateRequest>& ask, const std::string& source) {
+  auto& state = self->state;
+  const auto request = ask.read().getRequest();
+  state.elsewhere.insert(request);
+  const auto go_on = [self, request](bool more) {
+    if (!more)
+      forgo(self, {request});
+    self->state.queue->proceed(request);
+    begin(self);
+  };
+  self->request(state.options.fetch, state.options.elsewhere, ask, source)
+    .then([go_on](const letter<schema::PromptReady>& said) { go_on(said.read().getBlocks() > 0); },
+      [go_on](const caf::error&) { go_on(false); });
+}
+
 result<void> accept(self_pointer self, const letter<schema::GenerateRequest>& ask,
-  const generation_sink_actor& sink, const placement_actor& placement) {
+  const generation_sink_actor& sink, const placement_actor& placement, const std::string& source = {}) {
   auto& state = self->state;
   if (state.drain.draining())
     return fail(errc::draining, "this worker takes no new work");
   if (auto checked = check_request(ask.read(), state.options.requests); !checked)
     return checked;
-  if (auto taken = state.queue->accept(ask); !taken)
+  const bool held = state.options.fetch && !source.empty() && needs_work(ask.read(), state.options.requests);
+  if (auto taken = state.queue->accept(ask, held); !taken)
     return taken;
   watch(self, ask.read().getRequest(), sink);
   watch(self, ask.read().getRequest(), placement);
   if (!needs_work(ask.read(), state.options.requests))
     state.queue->drop(ask.read().getRequest());
   self->send(state.decode, ask, sink, placement);
+  if (held)
+    have_computed(self, ask, source);
   begin(self);
   return {};
+}
+
+letter<schema::GenerateAccepted> acceptance(self_pointer self, request_id request) {
+  return letter<schema::GenerateAccepted>::make([&](schema::GenerateAccepted::Builder b) {
+    b.setRequest(request);
+    b.setWorker(self->state.options.worker);
+  });
+}
+
+/// Blocks for a prompt, from whoever was asked for them.
+void take_blocks(self_pointer self, request_id request, const prefix_answer& what) {
+  if (!self->state.queue->answer(request, what, prefill_queue::clock::now())) {
+    release(self, what.blocks);
+    if (what.loading > 0 || what.elsewhere > 0)
+      forgo(self, {request});
+  }
+  submit(self, false);
 }
 
 void stop_prompts(
@@ -122,7 +184,7 @@ void stop_prompts(
   for (std::size_t i = 0; i < dropped.size(); ++i) {
     if (dropped[i].close)
       close.push_back(keys[i]);
-    if (dropped[i].forgo)
+    if (dropped[i].forgo || self->state.elsewhere.contains(keys[i]))
       unwanted.push_back(keys[i]);
   }
   if (!close.empty()) {
@@ -134,6 +196,15 @@ void stop_prompts(
     release(self, each.unused);
   begin(self);
   submit(self, false);
+}
+
+/// Of requests whose prompt is done nobody waits for blocks any more.
+void forgo_elsewhere(self_pointer self, const std::vector<request_id>& done) {
+  std::vector<request_id> over;
+  for (const auto request : done)
+    if (self->state.elsewhere.contains(request))
+      over.push_back(request);
+  forgo(self, over);
 }
 
 /// Ends requests, whatever they are doing.
@@ -188,16 +259,22 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
   self->link_to(device);
   self->link_to(decode);
   self->link_to(cache);
+  if (options.fetch)
+    self->link_to(options.fetch);
   self->set_down_handler([self](const caf::down_msg& message) { on_down(self, message.source); });
   return {
     [self](const letter<schema::GenerateRequest>& ask, const generation_sink_actor& sink,
       const placement_actor& placement) -> caf::result<letter<schema::GenerateAccepted>> {
       if (const auto accepted = accept(self, ask, sink, placement); !accepted)
         return to_caf_error(accepted.error());
-      return letter<schema::GenerateAccepted>::make([&](schema::GenerateAccepted::Builder b) {
-        b.setRequest(ask.read().getRequest());
-        b.setWorker(self->state.options.worker);
-      });
+      return acceptance(self, ask.read().getRequest());
+    },
+    [self](const letter<schema::GenerateRequest>& ask, const generation_sink_actor& sink,
+      const placement_actor& placement,
+      const std::string& source) -> caf::result<letter<schema::GenerateAccepted>> {
+      if (const auto accepted = accept(self, ask, sink, placement, source); !accepted)
+        return to_caf_error(accepted.error());
+      return acceptance(self, ask.read().getRequest());
     },
     [self](const letter<schema::CreditGrant>& mail) { self->send(self->state.decode, mail); },
     [self](const letter<schema::CancelRequest>& mail) { cancel(self, mail); },
@@ -219,7 +296,9 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
     },
     [self](const letter<schema::StepResult>& mail) {
       self->state.seen = mail.read().getStep();
-      self->state.queue->take(unpack(mail.read()));
+      const auto begun = self->state.queue->take(unpack(mail.read()));
+      if (!self->state.elsewhere.empty())
+        forgo_elsewhere(self, begun);
       if (const auto closing = self->state.queue->take_closing(); !closing.empty())
         self->send(self->state.device, pack_close(closing));
       release(self, self->state.queue->take_unused());
@@ -233,14 +312,12 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
       begin(self);
     },
     [self](const letter<schema::CacheFound>& mail) {
-      const auto answer = read_answer(mail.read());
-      const auto request = mail.read().getRequest();
-      if (!self->state.queue->answer(request, answer, prefill_queue::clock::now())) {
-        release(self, answer.blocks);
-        if (answer.loading > 0)
-          forgo(self, {request});
-      }
-      submit(self, false);
+      take_blocks(self, mail.read().getRequest(), read_answer(mail.read()));
+    },
+    [self](const letter<schema::PromptBrought>& mail) {
+      if (mail.read().getElsewhere() == 0)
+        self->state.elsewhere.erase(mail.read().getRequest());
+      take_blocks(self, mail.read().getRequest(), read_brought(mail.read()));
     },
     [self](status_atom) { return describe(self->state); },
     [self](drain_atom) {
@@ -251,6 +328,8 @@ prefill_behaviour::behavior_type prefill(self_pointer self, const device_actor& 
     },
     [self](stop_atom) {
       self->send(self->state.decode, stop_atom::value);
+      if (self->state.options.fetch)
+        self->send(self->state.options.fetch, stop_atom::value);
       self->quit();
     },
     [self](tick_atom) {

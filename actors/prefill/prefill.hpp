@@ -6,11 +6,13 @@
 #include "actors/prefill/prefill_queue.hpp"
 #include "actors/prefill/request_check.hpp"
 #include "actors/prefill/request_watch.hpp"
-#include "messages/catalogue.hpp"
+#include "messages/catalogue_handover.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 
+#include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 
 namespace godwit {
@@ -20,10 +22,14 @@ struct prefill_options {
   prefill_limits limits;
   request_limits requests;
   std::shared_ptr<recall_list> recalled = std::make_shared<recall_list>(); ///< the device has it too
+  prompt_fetch_actor fetch = {}; ///< has prompts computed elsewhere; null: all are computed here
+  std::chrono::milliseconds elsewhere{75'000}; ///< how long it may take to say what came of a prompt
 };
 
-/// Prefill with its own timer.
-using prefill_behaviour = prefill_actor::extend<caf::reacts_to<tick_atom>>;
+/// Prefill with its own timer; it takes requests whose prompt another node may compute, too.
+using prefill_behaviour =
+  prefill_actor::extend_with<intake_actor>::extend<caf::reacts_to<letter<schema::PromptBrought>>,
+    caf::reacts_to<tick_atom>>;
 
 /// State of the prefill actor.
 struct prefill_actor_state {
@@ -34,6 +40,7 @@ struct prefill_actor_state {
   decode_actor decode;
   cache_actor cache;
   request_watch watched;
+  std::set<request_id> elsewhere; ///< requests that `fetch` has something of
   drain_waiters drain;
   step_number seen = 0;
   bool outstanding = false; ///< a submission with rows has no result yet

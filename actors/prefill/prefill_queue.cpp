@@ -13,7 +13,7 @@ constexpr std::size_t worthwhile_tokens = std::size_t{4} * page_tokens;
 
 } // namespace
 
-result<void> prefill_queue::accept(letter<schema::GenerateRequest> ask) {
+result<void> prefill_queue::accept(letter<schema::GenerateRequest> ask, bool held) {
   const auto request = ask.read().getRequest();
   if (known(request))
     return fail(errc::conflict, "a generation of this id is running", "request");
@@ -25,9 +25,16 @@ result<void> prefill_queue::accept(letter<schema::GenerateRequest> ask) {
   fresh.tokens = read_ids(ask.read().getTokens());
   fresh.prompt_length = ask.read().getPromptLength();
   fresh.ask = std::move(ask);
+  fresh.at = held ? stage::held : stage::queued;
   ++counts_[static_cast<std::size_t>(fresh.at)];
   prompts_.emplace(request, std::move(fresh));
   return {};
+}
+
+void prefill_queue::proceed(request_id request) {
+  const auto item = prompts_.find(request);
+  if (item != prompts_.end() && item->second.at == stage::held)
+    move(item->second, stage::queued);
 }
 
 void prefill_queue::move(prompt& which, stage to) {
@@ -110,8 +117,13 @@ bool prefill_queue::answer(request_id request, const prefix_answer& what, clock:
     GODWIT_CHECK(what.gap > 0 && std::size_t{end} * page_tokens < which.tokens.size());
     which.tail = {(end - what.tail) * page_tokens, true, {}, now + what.patience};
   }
+  // What was computed for it counts as computed, wherever that was.
+  if (what.fresh > 0)
+    which.cached_at_most = std::min(which.cached_at_most,
+      static_cast<std::uint32_t>(which.cached.size() - std::min<std::size_t>(what.fresh, which.cached.size()))
+        * page_tokens);
   // What comes behind a gap is not waited for here.
-  which.loading = !which.loading && what.loading > what.tail;
+  which.loading = what.elsewhere > 0 || (!which.loading && what.loading > what.tail);
   if (which.loading)
     which.until = now + what.patience;
   else

@@ -45,6 +45,9 @@ struct prefix_answer {
   std::uint32_t gap = 0; ///< in a first answer: blocks to compute while the last ones are brought,
   std::uint32_t tail =
     0; ///< so many of `loading`, which stand behind those and come in an answer of their own
+  std::uint32_t elsewhere = 0; ///< blocks that another node has behind these; above 0 another answer follows
+  std::uint32_t fresh =
+    0; ///< of all blocks until here, the last ones, that others computed for this very request
 };
 
 /// What dropping a request leaves to be done.
@@ -74,7 +77,10 @@ class prefill_queue {
   explicit prefill_queue(prefill_limits limits) : limits_(limits) {}
 
   /// Takes a checked request. @returns `overloaded` when too many wait, `conflict` for a known id
-  result<void> accept(letter<schema::GenerateRequest> ask);
+  /// @param held it does not begin before proceed(): its prompt is being computed elsewhere
+  result<void> accept(letter<schema::GenerateRequest> ask, bool held = false);
+  /// A request that was held may begin.
+  void proceed(request_id request);
 
   /// The prompts that may begin now. Each must be looked up and then given to found().
   std::vector<prefix_question> begin(clock::time_point now);
@@ -120,13 +126,14 @@ class prefill_queue {
   bool known(request_id request) const { return prompts_.contains(request); }
   std::vector<request_id> all() const;
   std::size_t size() const { return prompts_.size(); }
-  std::size_t queued() const { return count(stage::queued); }
+  std::size_t queued() const { return count(stage::queued) + count(stage::held); }
   std::size_t active() const { return count(stage::looking) + count(stage::ready) + count(stage::active); }
   /// Prompt tokens that were taken from the cache, of prompts that got their first token.
   found_tokens cached_tokens() const { return cached_tokens_; }
 
  private:
   enum class stage : std::uint8_t {
+    held, ///< others compute its prompt
     queued,
     looking, ///< the cache was asked
     ready,   ///< to be opened with the next submission
@@ -184,7 +191,7 @@ class prefill_queue {
 
   prefill_limits limits_;
   prompts prompts_;
-  std::array<std::size_t, 5> counts_{}; ///< by stage
+  std::array<std::size_t, 6> counts_{}; ///< by stage
   std::uint64_t arrivals_ = 0;
   found_tokens cached_tokens_;
   std::vector<sequence_key> closing_;

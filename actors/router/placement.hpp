@@ -23,6 +23,7 @@ struct prefix_overlap {
 struct worker_load {
   std::string name;
   bool available = true;
+  bool fetches = false;             ///< it can have prompts computed by others, and is there to run streams
   std::uint64_t prefill_tokens = 0; ///< of prompts that are not done
   double decode_blocks = 0;         ///< of running sequences
   std::uint32_t requests = 0;

@@ -82,24 +82,28 @@ void try_worker(self_pointer self, const std::shared_ptr<search>& what, std::siz
   const auto request = what->ask.read().getRequest();
   state.sinks[request] = what->sink;
   self->monitor(what->sink);
-  self
-    ->request(state.workers[worker].prefill, worker_patience, what->ask, what->sink,
-      caf::actor_cast<placement_actor>(self))
-    .then(
-      [what, why = *state.placed->explain(request)](const accepted&) { what->promise.deliver(answer(why)); },
-      [self, what, request, worker](const caf::error& failure) {
-        auto why = from_caf_error(failure);
-        // Ended meanwhile, by its consumer or with its worker: then nobody else shall have it.
-        const bool wanted = self->state.placed->worker_of(request) != nullptr;
-        const bool refused = is_refusal(why.code);
-        // Should it have been accepted all the same, it must not run on.
-        if (!refused)
-          cancel(self, std::span(&request, 1), 0, schema::EndCause::DEADLINE);
-        forget(self, request);
-        if (wanted && refused)
-          return try_another(self, what, worker, std::move(why));
-        what->promise.deliver(to_caf_error(why));
-      });
+  const auto taken = [what, why = *state.placed->explain(request)](
+                       const accepted&) { what->promise.deliver(answer(why)); };
+  const auto failed = [self, what, request, worker](const caf::error& failure) {
+    auto why = from_caf_error(failure);
+    // Ended meanwhile, by its consumer or with its worker: then nobody else shall have it.
+    const bool wanted = self->state.placed->worker_of(request) != nullptr;
+    const bool refused = is_refusal(why.code);
+    // Should it have been accepted all the same, it must not run on.
+    if (!refused)
+      cancel(self, std::span(&request, 1), 0, schema::EndCause::DEADLINE);
+    forget(self, request);
+    if (wanted && refused)
+      return try_another(self, what, worker, std::move(why));
+    what->promise.deliver(to_caf_error(why));
+  };
+  const auto& chosen = state.workers[worker];
+  const auto placement = caf::actor_cast<placement_actor>(self);
+  if (const auto source = state.placed->source_of(request); !source.empty())
+    self->request(chosen.intake, worker_patience, what->ask, what->sink, placement, source)
+      .then(taken, failed);
+  else
+    self->request(chosen.prefill, worker_patience, what->ask, what->sink, placement).then(taken, failed);
 }
 
 caf::typed_response_promise<accepted> generate(
@@ -163,6 +167,16 @@ void join(self_pointer self, worker_handles worker) {
   }
 }
 
+worker_handles worker_of(
+  schema::WorkerJoin::Reader mail, const prefill_actor& prefill, const decode_actor& decode) {
+  worker_handles out;
+  out.load.name = text_of(mail.getName());
+  out.load.capacity = mail.getCapacity();
+  out.prefill = prefill;
+  out.decode = decode;
+  return out;
+}
+
 void on_down(self_pointer self, const caf::actor_addr& source) {
   auto& state = self->state;
   for (std::size_t i = 0; i < state.workers.size(); ++i) {
@@ -198,6 +212,7 @@ letter<schema::ActorStatus> describe(const router_actor_state& state) {
     {"turned_away", static_cast<double>(state.turned_away)},
     {"prefill_tokens", static_cast<double>(prefill_tokens)},
     {"decode_blocks", decode_blocks},
+    {"prompt_nodes", static_cast<double>(state.placed->sources().size())},
   };
   const auto* condition = state.placed->draining() ? "draining" : workers > 0 ? "ready" : "waiting";
   return status_letter("router", condition, workers > 0 ? "" : "no worker is there", gauges);
@@ -252,13 +267,20 @@ router_behaviour::behavior_type router(self_pointer self, const std::string& mod
       self->quit();
     },
     [self](join_atom, const letter<schema::WorkerJoin>& mail, const prefill_actor& prefill,
-      const decode_actor& decode) {
-      worker_handles worker;
-      worker.load.name = text_of(mail.read().getName());
-      worker.load.capacity = mail.read().getCapacity();
-      worker.prefill = prefill;
-      worker.decode = decode;
+      const decode_actor& decode) { join(self, worker_of(mail.read(), prefill, decode)); },
+    [self](join_atom, const letter<schema::WorkerJoin>& mail, const prefill_actor& prefill,
+      const decode_actor& decode, const intake_actor& intake) {
+      auto worker = worker_of(mail.read(), prefill, decode);
+      worker.load.fetches = true;
+      worker.intake = intake;
       join(self, std::move(worker));
+    },
+    [self](const letter<schema::PromptSource>& mail) {
+      const auto name = text_of(mail.read().getName());
+      if (mail.read().getThere())
+        self->state.placed->sources().put(name);
+      else
+        self->state.placed->sources().remove(name);
     },
     [self](const letter<schema::WorkerReport>& mail) {
       for (const auto request : mail.read().getPrefilled())
@@ -272,6 +294,13 @@ router_behaviour::behavior_type router(self_pointer self, const std::string& mod
 router_behaviour spawn_router(caf::actor_system& system, const std::string& model,
   const std::vector<worker_handles>& workers, const router_options& options) {
   return spawn_traced(system, router, model, workers, options);
+}
+
+letter<schema::PromptSource> prompt_source(const std::string& name, bool there) {
+  return letter<schema::PromptSource>::make([&](schema::PromptSource::Builder b) {
+    b.setName(name);
+    b.setThere(there);
+  });
 }
 
 letter<schema::WorkerJoin> worker_join(const worker_load& load) {

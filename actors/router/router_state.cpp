@@ -59,22 +59,35 @@ result<std::size_t> router_state::place(
   if (!choice)
     return fail(choice);
   auto& worker = workers_[choice->worker];
-  worker.prefill_tokens += tokens;
+  placed fresh{choice->worker, ask.getGroup(), tokens, false};
+  if (worker.fetches && tokens >= options_.min_elsewhere)
+    fresh.source = sources_.choose(ask.getTenant().cStr(), ask.getTokens());
+  if (fresh.source)
+    choice->reason += "; prompt by " + fresh.source->name;
+  else
+    worker.prefill_tokens += tokens;
   ++worker.requests;
-  requests_[ask.getRequest()] = {choice->worker, ask.getGroup(), tokens, false};
+  requests_[ask.getRequest()] = std::move(fresh);
   explanations_.push_back({ask.getRequest(), worker.name, std::move(choice->reason)});
   if (explanations_.size() > options_.explanations)
     explanations_.pop_front();
   return choice->worker;
 }
 
+/// The prompt weighs no more, wherever it did.
+void router_state::end_prompt(placed& request) {
+  if (request.source)
+    sources_.done(*request.source);
+  else
+    workers_[request.worker].prefill_tokens -= request.tokens;
+}
+
 void router_state::prefilled(request_id request) {
   const auto item = requests_.find(request);
   if (item == requests_.end() || std::exchange(item->second.prefilled, true))
     return;
-  auto& worker = workers_[item->second.worker];
-  worker.prefill_tokens -= item->second.tokens;
-  worker.decode_blocks += blocks(item->second.tokens);
+  end_prompt(item->second);
+  workers_[item->second.worker].decode_blocks += blocks(item->second.tokens);
 }
 
 void router_state::forget(request_id request) {
@@ -85,7 +98,7 @@ void router_state::forget(request_id request) {
   if (item->second.prefilled)
     worker.decode_blocks -= blocks(item->second.tokens);
   else
-    worker.prefill_tokens -= item->second.tokens;
+    end_prompt(item->second);
   --worker.requests;
   requests_.erase(item);
 }
@@ -93,6 +106,11 @@ void router_state::forget(request_id request) {
 const std::size_t* router_state::worker_of(request_id request) const {
   const auto item = requests_.find(request);
   return item == requests_.end() ? nullptr : &item->second.worker;
+}
+
+std::string router_state::source_of(request_id request) const {
+  const auto item = requests_.find(request);
+  return item == requests_.end() || !item->second.source ? std::string() : item->second.source->name;
 }
 
 std::map<std::size_t, std::vector<request_id>> router_state::expand(

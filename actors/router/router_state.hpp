@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/router/placement.hpp"
+#include "actors/router/prompt_sources.hpp"
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
 #include "messages/schemas/generation.capnp.h"
@@ -20,9 +21,10 @@ namespace godwit {
 struct router_options {
   cost_weights weights;
   std::uint32_t block_tokens = 16;
-  std::size_t explanations = 1024; ///< the last ones that are kept
-  std::size_t workers = 1024;      ///< that may be known at the same time
-  std::uint64_t seed = 0;          ///< for ties
+  std::size_t explanations = 1024;   ///< the last ones that are kept
+  std::size_t workers = 1024;        ///< that may be known at the same time
+  std::uint64_t seed = 0;            ///< for ties
+  std::uint32_t min_elsewhere = 512; ///< tokens of a prompt that a worker may have computed by another node
 };
 
 /// A placement that was made, for whoever asks.
@@ -58,6 +60,12 @@ class router_state {
   void forget(request_id request);
   /// The worker of a request; nothing if it is not here.
   const std::size_t* worker_of(request_id request) const;
+  /// The node that may compute its prompt; empty: none.
+  std::string source_of(request_id request) const;
+
+  /// The nodes that compute prompts for others.
+  prompt_sources& sources() { return sources_; }
+  const prompt_sources& sources() const { return sources_; }
 
   /// The requests named, and those of the group, by worker.
   std::map<std::size_t, std::vector<request_id>> expand(
@@ -81,9 +89,11 @@ class router_state {
     std::uint64_t group = 0;
     std::uint64_t tokens = 0;
     bool prefilled = false;
+    std::optional<prompt_sources::choice> source = {}; ///< its prompt weighs there and not on the worker
   };
 
   double blocks(std::uint64_t tokens) const;
+  void end_prompt(placed& request);
 
   std::string model_;
   std::vector<worker_load> workers_;
@@ -92,6 +102,7 @@ class router_state {
   std::mt19937_64 random_;
   std::map<request_id, placed> requests_;
   std::deque<explanation> explanations_;
+  prompt_sources sources_;
   bool draining_ = false;
 };
 

@@ -90,6 +90,10 @@ struct config {
   std::uint8_t cache_offload_after = 1;
   std::filesystem::path cache_cold_dir; ///< of the tier on disk; empty: `cold` in the data directory
 
+  // Prompts that one node computes for another.
+  std::uint32_t handover_min_tokens = 512; ///< of a prompt that are to be computed; fewer stay where they are
+  std::chrono::seconds handover_deadline{60}; ///< for the other node to have a prompt computed
+
   // How tokens are chosen where a request or a session does not say. A small model that draws from its whole
   // vocabulary loses the thread.
   float default_temperature = 0.8F;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 
@@ -11,28 +10,47 @@ namespace godwit {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> worker_parts{"prefill", "decode", "cache"};
-
 bool names_role(const config& settings, std::string_view role) {
   const auto& roles = settings.roles;
   return std::any_of(
     roles.begin(), roles.end(), [&](const std::string& one) { return one == role || one == "all"; });
 }
 
-/// Pages do not move between nodes yet, so that who fills them, reads them and finds them is one.
-result<bool> worker_of(const config& settings) {
-  std::vector<std::string_view> missing;
-  for (const auto part : worker_parts)
-    if (!names_role(settings, part))
-      missing.push_back(part);
-  if (missing.empty() || missing.size() == worker_parts.size())
-    return missing.empty();
-  return fail(errc::invalid_argument,
-    fmt::format(
-      "roles: prefill, decode and cache share the pages of one device and have to stand together on "
-      "a node; {} {} missing",
-      fmt::join(missing, " and "), missing.size() == 1 ? "is" : "are"),
-    "roles");
+/// Which part of a worker a node is. Streams and the cache that finds their text's blocks share the pages of
+/// one device; prompts may be computed on another one.
+result<void> check_worker(const config& settings) {
+  const bool prefill = names_role(settings, "prefill");
+  const bool decode = names_role(settings, "decode");
+  const bool cache = names_role(settings, "cache");
+  const auto refuse = [](const char* why) {
+    return fail(errc::invalid_argument,
+      fmt::format(
+        "roles: {}; a worker is prefill,decode,cache, or decode,cache with prefill on other nodes", why),
+      "roles");
+  };
+  if (decode && !cache)
+    return refuse("decode needs the cache of its own device, and cache is missing");
+  if (cache && !decode && prefill)
+    return refuse("a node with prefill and without decode has a cache of its own: leave cache out");
+  if (cache && !decode)
+    return refuse("cache is that of a device on which streams run, and decode is missing");
+  return {};
+}
+
+/// Settings that nothing would read.
+result<void> check_handover(const config& settings) {
+  const config defaults;
+  const auto unused = [&](std::string param) {
+    return fail(errc::invalid_argument,
+      param + " is set, but neither mesh_nodes nor mesh_registry, which say to whom prompts could go", param);
+  };
+  if (settings.in_mesh())
+    return {};
+  if (settings.handover_min_tokens != defaults.handover_min_tokens)
+    return unused("handover_min_tokens");
+  if (settings.handover_deadline != defaults.handover_deadline)
+    return unused("handover_deadline_s");
+  return {};
 }
 
 tl::unexpected<error> wrong(const std::string& param, const std::string& why) {
@@ -141,22 +159,25 @@ std::vector<std::string> node_roles::names() const {
   add(session, "session");
   add(tokenizer, "tokenizer");
   add(router, "router");
-  for (const auto part : worker_parts)
-    add(worker, part);
+  add(prefill, "prefill");
+  add(decode, "decode");
+  add(decode, "cache");
   return out;
 }
 
 result<node_roles> roles_of(const config& settings) {
   if (const auto checked = check_mesh(settings); !checked)
     return fail(checked);
-  const auto worker = worker_of(settings);
-  if (!worker)
-    return fail(worker);
+  if (const auto checked = check_worker(settings); !checked)
+    return fail(checked);
+  if (const auto checked = check_handover(settings); !checked)
+    return fail(checked);
   const node_roles out{.gateway = names_role(settings, "gateway"),
     .session = names_role(settings, "session"),
     .tokenizer = names_role(settings, "tokenizer"),
     .router = names_role(settings, "router"),
-    .worker = *worker};
+    .prefill = names_role(settings, "prefill"),
+    .decode = names_role(settings, "decode")};
   if (settings.in_mesh() || out.all())
     return out;
   std::vector<std::string_view> missing;
@@ -168,8 +189,10 @@ result<node_roles> roles_of(const config& settings) {
     missing.emplace_back("tokenizer");
   if (!out.router)
     missing.emplace_back("router");
-  if (!out.worker)
-    missing.insert(missing.end(), worker_parts.begin(), worker_parts.end());
+  if (!out.prefill)
+    missing.emplace_back("prefill");
+  if (!out.decode)
+    missing.insert(missing.end(), {"decode", "cache"});
   return fail(errc::invalid_argument,
     fmt::format("roles: nobody has {}: without a mesh (mesh_nodes, mesh_registry) this node is alone and "
                 "needs all roles",

@@ -141,12 +141,12 @@ class running_node {
       [out = out_](const std::string& what) {
         out->warn("packed weights", {{"why", what}});
       },
-      roles_.worker, kv_type_named(settings_.kv_type));
+      roles_.worker(), kv_type_named(settings_.kv_type));
     if (const auto journal = opening.get(); !journal)
       return fail(journal);
     if (!model)
       return fail(model);
-    if (roles_.worker) {
+    if (roles_.worker()) {
       const auto folder = data_ ? data_->path() / "cold" : std::filesystem::path();
       auto cold = open_cold_tier(settings_, folder, scope_of(*model->model), out_);
       if (!cold)
@@ -219,7 +219,7 @@ class running_node {
   /// For the embedded journal, and the cache's tier on disk where it has no folder of its own.
   bool needs_data() const {
     return (roles_.has_journal() && settings_.journal == journal_kind::rocksdb)
-           || (roles_.worker && settings_.cache_cold_bytes > 0 && settings_.cache_cold_dir.empty());
+           || (roles_.worker() && settings_.cache_cold_bytes > 0 && settings_.cache_cold_dir.empty());
   }
 
   result<void> open_records() {
@@ -268,6 +268,12 @@ class running_node {
       const auto now = weak.lock();
       return now ? now->counters() : nullptr;
     });
+    if (settings_.in_mesh())
+      watch_handover(
+        *figures_, [weak = std::weak_ptr(actors_)]() -> std::shared_ptr<const handover_counters> {
+          const auto now = weak.lock();
+          return now ? now->handover() : nullptr;
+        });
     watch_journal(*figures_, [weak = std::weak_ptr(records_)]() -> std::shared_ptr<const journal_counters> {
       const auto now = weak.lock();
       return now ? std::shared_ptr<const journal_counters>(now, &now->counters()) : nullptr;

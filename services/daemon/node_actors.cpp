@@ -57,7 +57,7 @@ result<std::shared_ptr<node_actors>> node_actors::start(caf::actor_system& syste
   const std::shared_ptr<node_actors> self(new node_actors(std::move(from)));
   const auto& settings = self->from_.settings;
   const auto& roles = self->from_.roles;
-  if (roles.worker)
+  if (roles.worker())
     if (const auto made = self->start_engine(system); !made)
       return fail(made);
 
@@ -101,7 +101,7 @@ std::vector<supervised> node_actors::children() {
       out.push_back(
         {name, [self, begin](caf::actor_system& in) { return ((*self).*begin)(in); }, restart_when::always});
   };
-  add(roles.worker, "device", &node_actors::start_device);
+  add(roles.worker(), "device", &node_actors::start_device);
   add(roles.router, "router", &node_actors::start_router);
   add(roles.tokenizer, "tokenizer", &node_actors::start_tokenizer);
   add(roles.session, "directory", &node_actors::start_directory);
@@ -163,6 +163,11 @@ result<void> node_actors::join_mesh(caf::actor_system& system) {
       if (const auto self = weak.lock())
         self->take_worker(worker);
     });
+  if (roles.router)
+    mesh_->watch_prompts([weak](const node_name& node, bool there) {
+      if (const auto self = weak.lock())
+        self->take_prompt_node(node, there);
+    });
   return {};
 }
 
@@ -172,7 +177,7 @@ void node_actors::take_worker(const remote_worker& worker) {
     const std::lock_guard lock(mutex_);
     workers_[worker.node] = worker;
     if (desk_)
-      caf::anon_send(desk_, join_atom::value, join_of(worker), worker.prefill, worker.decode);
+      send_join(desk_, worker);
   }
   // A router that had no worker is of use now.
   mesh_->changed();
@@ -188,13 +193,50 @@ void node_actors::refuse_sessions(const std::string& why) {
   refused_ = why;
 }
 
+void node_actors::send_join(const worker_desk_actor& desk, const remote_worker& worker) const {
+  if (worker.intake)
+    caf::anon_send(desk, join_atom::value, join_of(worker), worker.prefill, worker.decode,
+      mesh_->at<intake_actor>(worker.node, "intake"));
+  else
+    caf::anon_send(desk, join_atom::value, join_of(worker), worker.prefill, worker.decode);
+}
+
+void node_actors::take_prompt_node(const node_name& node, bool there) {
+  from_.out->info("prompt node", {{"node", node.value}, {"there", std::uint64_t{there ? 1U : 0U}}});
+  const std::lock_guard lock(mutex_);
+  if (there)
+    prompt_nodes_.insert(node);
+  else
+    prompt_nodes_.erase(node);
+  if (desk_)
+    caf::anon_send(desk_, prompt_source(node.value, there));
+}
+
+/// Of a node that is up: nobody waits for one that is not.
+std::optional<prompt_desk_actor> node_actors::desk_of(const std::string& node) const {
+  if (!is_up(node))
+    return std::nullopt;
+  return mesh_->at<prompt_desk_actor>(node_name(node), "prompts");
+}
+
+bool node_actors::is_up(const std::string& node) const {
+  if (!mesh_)
+    return false;
+  const auto now = mesh_->figures();
+  return std::any_of(now.peers.begin(), now.peers.end(), [&](const link::peer_status& peer) {
+    return peer.node.value == node && peer.state == link::peer_state::up;
+  });
+}
+
 void node_actors::drain() {
   if (!mesh_)
     return;
   {
     // Its own router is drained in its turn, but those of others would go on sending work.
     const std::lock_guard lock(mutex_);
-    if (engine_.prefill)
+    if (engine_.desk)
+      caf::anon_send(engine_.desk, drain_atom::value);
+    else if (engine_.prefill)
       caf::anon_send(engine_.prefill, drain_atom::value);
   }
   mesh_->drain();
@@ -209,7 +251,7 @@ void node_actors::stop(link::end_cause cause) {
   {
     // A router would do it.
     const std::lock_guard lock(mutex_);
-    if (!desk_ && engine_.prefill)
+    if ((!desk_ || !from_.roles.decode) && engine_.prefill)
       caf::anon_send(engine_.prefill, stop_atom::value);
   }
   if (mesh_)
@@ -223,10 +265,16 @@ std::shared_ptr<const engine_counters> node_actors::counters() const {
   return engine_.counters;
 }
 
+std::shared_ptr<const handover_counters> node_actors::handover() const {
+  const std::lock_guard lock(mutex_);
+  return engine_.handover;
+}
+
 std::vector<cache_tiers_actor> node_actors::caches() const {
   std::vector<cache_tiers_actor> out;
   const std::lock_guard lock(mutex_);
-  if (engine_.cache)
+  // What a node has that computes prompts for others is no session's to move.
+  if (engine_.cache && from_.roles.decode)
     out.emplace_back(engine_.cache);
   for (const auto& [node, worker] : workers_)
     out.push_back(mesh_->at<cache_tiers_actor>(node, "cache"));
@@ -244,13 +292,9 @@ std::vector<absent_role> node_actors::absent() const {
 std::optional<process_actor> node_actors::process_of(const std::string& node) const {
   if (node.empty() || node == from_.settings.node)
     return process_actor(node_);
-  if (!mesh_)
+  if (!is_up(node))
     return std::nullopt;
-  const auto now = mesh_->figures();
-  for (const auto& peer : now.peers)
-    if (peer.node.value == node && peer.state == link::peer_state::up)
-      return mesh_->at<process_actor>(peer.node, "process");
-  return std::nullopt;
+  return mesh_->at<process_actor>(node_name(node), "process");
 }
 
 template <class Handle>
@@ -273,6 +317,14 @@ engine_options node_actors::options_of_engine() const {
   options.tiers.cold = from_.cold;
   options.tiers.reuse = from_.settings.cache_offload_after;
   options.observer = std::make_shared<stream_meter>(from_.figures);
+  options.handover.limits.min_tokens = from_.settings.handover_min_tokens;
+  options.handover.limits.compute = from_.settings.handover_deadline;
+  options.handover.desk = from_.roles.prompts_only();
+  if (from_.others && from_.roles.streams_only())
+    options.handover.find = [weak = weak_from_this()](const std::string& node) {
+      const auto self = weak.lock();
+      return self ? self->desk_of(node) : std::nullopt;
+    };
   return options;
 }
 
@@ -304,6 +356,15 @@ common_actor node_actors::start_device(caf::actor_system& system) {
   caf::anon_send(node_, join_atom::value, std::string("decode"), common_actor(engine_.decode));
   caf::anon_send(node_, join_atom::value, std::string("prefill"), common_actor(engine_.prefill));
   offer("cache", engine_.cache);
+  if (engine_.desk) {
+    caf::anon_send(node_, join_atom::value, std::string("prompts"), common_actor(engine_.desk));
+    offer("prompts", engine_.desk);
+    return engine_.device;
+  }
+  if (engine_.fetch) {
+    caf::anon_send(node_, join_atom::value, std::string("fetch"), common_actor(engine_.fetch));
+    offer("intake", engine_.intake);
+  }
   offer("decode", engine_.decode);
   offer("prefill", engine_.prefill);
   return engine_.device;
@@ -312,7 +373,7 @@ common_actor node_actors::start_device(caf::actor_system& system) {
 common_actor node_actors::start_router(caf::actor_system& system) {
   const auto options = options_of_engine();
   std::vector<worker_handles> own;
-  if (from_.roles.worker)
+  if (from_.roles.decode)
     own.push_back(as_worker(engine_, options));
   const auto made = spawn_router(system, from_.model.card.id, own, routing_of(options));
   router_ = made;
@@ -320,7 +381,11 @@ common_actor node_actors::start_router(caf::actor_system& system) {
     const std::lock_guard lock(mutex_);
     desk_ = made;
     for (const auto& [node, worker] : workers_)
-      caf::anon_send(desk_, join_atom::value, join_of(worker), worker.prefill, worker.decode);
+      send_join(desk_, worker);
+    for (const auto& node : prompt_nodes_)
+      caf::anon_send(desk_, prompt_source(node.value, true));
+    if (from_.roles.prompts_only())
+      caf::anon_send(desk_, prompt_source(from_.settings.node, true));
   }
   offer("router", router_);
   return router_;

@@ -24,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,8 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
   const supervisor_actor& supervisor() const { return supervisor_; }
   /// Of the engine of now; null: there is none.
   std::shared_ptr<const engine_counters> counters() const;
+  /// Of its prompts that others compute, or of others that it computes; null: it does neither.
+  std::shared_ptr<const handover_counters> handover() const;
   /// Null: this node is alone.
   std::shared_ptr<mesh> others() const { return mesh_; }
 
@@ -76,6 +79,10 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
 
   result<void> join_mesh(caf::actor_system& system);
   void take_worker(const remote_worker& worker);
+  void send_join(const worker_desk_actor& desk, const remote_worker& worker) const;
+  void take_prompt_node(const node_name& node, bool there);
+  std::optional<prompt_desk_actor> desk_of(const std::string& node) const;
+  bool is_up(const std::string& node) const;
   std::vector<supervised> children();
   engine_options options_of_engine() const;
 
@@ -110,6 +117,7 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
   bool engine_is_new_ = false; ///< made, and not yet handed to the supervisor
   worker_desk_actor desk_;     ///< of the router here
   std::map<node_name, remote_worker> workers_;
+  std::set<node_name> prompt_nodes_; ///< of others, that compute prompts
   router_actor router_;
   tokenizer_actor tokenizer_;
   directory_actor directory_;

@@ -101,6 +101,44 @@ constexpr std::array engine_rows{
     "godwit_cache_evicted_blocks_total", counter, "Blocks that left the prefix cache", &e::evicted_blocks},
 };
 
+using h = handover_counters;
+constexpr std::array handover_rows{
+  row<h>{
+    "godwit_handover_orders_total", counter, "Prompts that other nodes were asked to compute", &h::orders},
+  row<h>{"godwit_handover_waiting", gauge, "Prompts that others compute, or whose blocks are under way",
+    &h::waiting},
+  row<h>{"godwit_handover_short_total", counter, "Prompts of which too little was to be computed for that",
+    &h::short_prompts},
+  row<h>{"godwit_handover_brought_prompts_total", counter, "Prompts of which all blocks came",
+    &h::brought_prompts},
+  row<h>{"godwit_handover_brought_blocks_total", counter, "Blocks that came, checked and were used",
+    &h::brought_blocks},
+  row<h>{"godwit_handover_brought_bytes_total", counter, "Bytes of them", &h::brought_bytes},
+  row<h>{"godwit_handover_transfer_seconds_total", counter,
+    "Time of whole prompts' blocks, from the first question to the last block", &h::transfer_nanoseconds,
+    1e-9},
+  row<h>{"godwit_handover_refused_total", counter,
+    "Prompts computed here since the other node was not there or did not want them", &h::refused},
+  row<h>{"godwit_handover_lost_total", counter,
+    "Prompts computed here, in part or whole, since the other node was lost or had nothing any more",
+    &h::lost},
+  row<h>{"godwit_handover_late_total", counter,
+    "Prompts computed here, in part or whole, since the other node took too long", &h::late},
+  row<h>{"godwit_handover_damaged_blocks_total", counter, "Blocks that did not check", &h::damaged_blocks},
+  row<h>{"godwit_handover_no_room_total", counter,
+    "Times that the device had no room for blocks that were there", &h::no_room},
+  row<h>{"godwit_handover_taken_total", counter, "Prompts taken from other nodes", &h::taken},
+  row<h>{"godwit_handover_turned_away_total", counter, "Prompts of other nodes that were refused",
+    &h::turned_away},
+  row<h>{"godwit_handover_open", gauge, "Prompts of other nodes that are computed or kept", &h::open},
+  row<h>{"godwit_handover_kept_blocks", gauge, "Blocks that are kept for other nodes", &h::kept_blocks},
+  row<h>{"godwit_handover_given_blocks_total", counter, "Blocks sent to other nodes", &h::given_blocks},
+  row<h>{"godwit_handover_given_bytes_total", counter, "Bytes of them", &h::given_bytes},
+  row<h>{"godwit_handover_expired_total", counter,
+    "Prompts of other nodes of which nothing was heard any more", &h::expired},
+  row<h>{"godwit_handover_released_total", counter, "Prompts of other nodes that these let go", &h::released},
+};
+
 using j = journal_counters;
 constexpr std::array journal_rows{
   row<j>{"godwit_journal_appends_total", counter, "Requests that were stored", &j::appends},
@@ -123,6 +161,10 @@ constexpr std::array journal_rows{
 
 void watch_engine(metrics& figures, std::function<std::shared_ptr<const engine_counters>()> source) {
   watch_all<engine_counters>(figures, source, engine_rows);
+}
+
+void watch_handover(metrics& figures, std::function<std::shared_ptr<const handover_counters>()> source) {
+  watch_all<handover_counters>(figures, source, handover_rows);
 }
 
 void watch_journal(metrics& figures, std::function<std::shared_ptr<const journal_counters>()> source) {

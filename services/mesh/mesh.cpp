@@ -96,6 +96,10 @@ class node_mesh final : public mesh {
     caf::anon_send(shell_, worker_watch{std::move(watcher)});
   }
 
+  void watch_prompts(std::function<void(const node_name&, bool)> watcher) override {
+    caf::anon_send(shell_, prompt_watch{std::move(watcher)});
+  }
+
   const std::shared_ptr<session_peers>& sessions() const override { return sessions_; }
   const mesh_nodes_actor& nodes() const override { return list_; }
   const link::link_counters& counters() const override { return link_->counters(); }

@@ -56,7 +56,8 @@ struct mesh_options {
 /// place of what this one lacks. Every function may be called from any thread and none waits, but stop().
 ///
 /// Names under which actors are offered: `node` (node_actor, needed), `tokenizer`, `router`, `directory` (of
-/// a node with the role `session`), `prefill` and `decode` (of a worker), `cache`.
+/// a node with the role `session`), `prefill` and `decode` (of a worker), `cache`; `intake` of a worker whose
+/// prompts others may compute, `prompts` of who computes them.
 class mesh {
  public:
   /// Binds the sockets, tells the registry, begins to dial. Peers find this node's actors as they are
@@ -101,6 +102,10 @@ class mesh {
   /// actor system: send the router a letter and return. Their loss is noticed by monitoring the handles. One
   /// watcher; this node's own worker is none of them.
   virtual void watch_workers(std::function<void(const remote_worker&)> watcher) = 0;
+
+  /// Called with each node that computes prompts for the workers of others, with those that come, and with
+  /// those that go or take no more; as for workers.
+  virtual void watch_prompts(std::function<void(const node_name&, bool there)> watcher) = 0;
 
   /// The nodes that serve sessions.
   virtual const std::shared_ptr<session_peers>& sessions() const = 0;

@@ -25,6 +25,7 @@ struct mesh_pace {
 struct remote_worker {
   node_name node;
   std::uint32_t capacity = 0;
+  bool intake = false;   ///< it offers an `intake`: others may compute its prompts
   prefill_actor prefill; ///< both die (for monitors) when the node is lost or has restarted them
   decode_actor decode;
 };

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace godwit {
@@ -46,6 +47,8 @@ struct shell_state {
   std::map<std::string, caf::strong_actor_ptr> offered;
   std::map<node_name, remote_worker> workers;
   std::function<void(const remote_worker&)> watcher;
+  std::set<node_name> prompt_nodes; ///< that the other watcher was told of
+  std::function<void(const node_name&, bool)> prompt_watcher;
   std::shared_ptr<roll_call> roll; ///< null: nobody wants the list
   moment tick_at = moment::max();
   bool tells = false;  ///< peers will be told soon that this node has changed
@@ -92,12 +95,31 @@ void tell_refusal(self_pointer self) {
   changed(self);
 }
 
+/// Tells the watcher what has changed of the nodes that compute prompts.
+void compare_prompt_nodes(self_pointer self) {
+  auto& state = self->state;
+  std::set<node_name> now;
+  for (const auto& [name, node] : state.view->nodes())
+    if (node.up && node.prompts)
+      now.insert(name);
+  const auto before = std::exchange(state.prompt_nodes, now);
+  if (!state.prompt_watcher)
+    return;
+  for (const auto& name : before)
+    if (!now.contains(name))
+      state.prompt_watcher(name, false);
+  for (const auto& name : now)
+    if (!before.contains(name))
+      state.prompt_watcher(name, true);
+}
+
 /// The link has said so to all but this actor, which may have put the node back in meanwhile.
 void lost(self_pointer self, const node_name& node, const mesh_view::changes& changes) {
   put_in_place(self, changes);
   self->state.parts.roles->lost(node);
   self->state.parts.sessions->remove(node);
   tell_refusal(self);
+  compare_prompt_nodes(self);
 }
 
 // --- workers of other nodes ---
@@ -122,9 +144,10 @@ void take_worker(
       known != state.workers.end() && known->second.prefill == prefill && known->second.decode == decode)
     return;
   drop_worker(self, which.node);
-  const auto& worker =
-    state.workers.emplace(which.node, remote_worker{which.node, found->second.capacity, prefill, decode})
-      .first->second;
+  const auto& worker = state.workers
+                         .emplace(which.node, remote_worker{which.node, found->second.capacity,
+                                                found->second.intake, prefill, decode})
+                         .first->second;
   self->monitor(prefill);
   self->monitor(decode);
   if (state.watcher)
@@ -171,6 +194,7 @@ void ask_due(self_pointer self) {
             return;
           put_in_place(self, view.answered(which, status.read(), now()));
           tell_refusal(self);
+          compare_prompt_nodes(self);
           const auto nodes = view.nodes();
           if (nodes.at(which.node).worker)
             ask_worker(self, which);
@@ -322,6 +346,7 @@ void finish(self_pointer self) {
     for (auto& each : roll->waiting)
       each.deliver(to_caf_error({errc::draining, "this node is stopping", {}, {}}));
   self->state.watcher = nullptr;
+  self->state.prompt_watcher = nullptr;
   self->quit();
 }
 
@@ -358,6 +383,11 @@ mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
       if (self->state.watcher)
         for (const auto& [node, worker] : self->state.workers)
           self->state.watcher(worker);
+    },
+    [self](prompt_watch& watch) {
+      self->state.prompt_watcher = std::move(watch.call);
+      self->state.prompt_nodes.clear();
+      compare_prompt_nodes(self);
     },
     [self](info_atom) { changed(self); },
     [self](join_atom, info_atom) { tell_peers(self); },

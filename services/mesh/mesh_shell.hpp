@@ -48,6 +48,11 @@ struct worker_watch {
   std::function<void(const remote_worker&)> call;
 };
 
+/// Who is told of nodes that compute prompts.
+struct prompt_watch {
+  std::function<void(const node_name&, bool there)> call;
+};
+
 } // namespace godwit
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::registry_news)
@@ -55,6 +60,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::link_news)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::offer_news)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::role_news)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::worker_watch)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(godwit::prompt_watch)
 
 namespace godwit {
 
@@ -68,7 +74,7 @@ using mesh_peer_actor = caf::typed_actor<
 /// The actor of a mesh.
 using mesh_shell_actor = mesh_peer_actor::extend_with<mesh_nodes_actor>::extend<caf::reacts_to<registry_news>,
   caf::reacts_to<link_news>, caf::reacts_to<offer_news>, caf::reacts_to<role_news>,
-  caf::reacts_to<worker_watch>,
+  caf::reacts_to<worker_watch>, caf::reacts_to<prompt_watch>,
   // This node has changed: its peers are told.
   caf::reacts_to<info_atom>,
   // Peers are told now.

@@ -61,7 +61,11 @@ std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status) {
   add("router", all || roles.contains("router"), {"router"});
   add(
     "directory", journal && (all || roles.contains("session") || roles.contains("directory")), {"directory"});
-  add("worker", all || has(roles, {"prefill", "decode"}), {"prefill", "decode"});
+  const bool prefill = all || roles.contains("prefill");
+  const bool decode = all || has(roles, {"prefill", "decode"}) || has(roles, {"decode", "cache"});
+  add("worker", decode, {"prefill", "decode"});
+  add("intake", decode && !prefill, {"prefill", "decode", "fetch"});
+  add("prompts", prefill && !decode, {"prompts"});
   return out;
 }
 
@@ -157,6 +161,10 @@ mesh_view::changes mesh_view::answered(const ask& which, schema::NodeStatus::Rea
   }
   weigh_sessions(one, which.node, status, uses);
   one.shown.worker = uses.erase("worker") != 0;
+  one.shown.intake = uses.erase("intake") != 0;
+  const auto prompts = uses.find("prompts");
+  one.shown.prompts = prompts != uses.end() && !prompts->second;
+  uses.erase("prompts");
   one.shown.capacity = one.shown.worker ? status.getCapacity() : 0;
   one.next = one.hinted ? one.asked + pace_.hint : now + (complete ? pace_.refresh : pace_.again);
   return use(which.node, one, std::move(uses));

@@ -61,6 +61,8 @@ class mesh_view {
     std::string why;            ///< not up, or not used
     bool answered = false;      ///< `status` is of this conversation
     bool worker = false;        ///< computes for others
+    bool intake = false;        ///< the worker can have prompts computed by other nodes
+    bool prompts = false;       ///< computes prompts for workers of other nodes, and takes new ones
     std::uint32_t capacity = 0; ///< of the worker
   };
 
@@ -122,9 +124,9 @@ class mesh_view {
 };
 
 /// What a node's status says that others may use of it, and whether it drains: tokenizer, router, directory,
-/// worker. A node that is starting counts with those of its parts that are ready, so that two nodes which
-/// need each other do not wait for each other. One whose actor `journal` is not ready has no directory for
-/// others.
+/// worker, intake (of a worker that leaves long prompts to others), prompts (of a node that computes them). A
+/// node that is starting counts with those of its parts that are ready, so that two nodes which need each
+/// other do not wait for each other. One whose actor `journal` is not ready has no directory for others.
 std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status);
 
 } // namespace godwit

@@ -274,5 +274,145 @@ class Workers(unittest.TestCase):
         self.assertEqual(answer_of(core), self.alone["chat"])
 
 
+class Split(unittest.TestCase):
+    """Prompts on one node, streams and their cache on another."""
+
+    STORY = " ".join(f"On day {i} the bird flew {i * 37 % 100} miles over the sea and rested on a rock." for i in range(80))
+    ASK = {"model": MODEL.stem, "seed": 5, "max_tokens": 24, "temperature": 0.8}
+
+    @classmethod
+    def setUpClass(cls):
+        node = Node()
+        try:
+            cls.turns = cls.two_turns(node)
+            cls.short = answer_of(node)
+            cls.rounds = [cls.chat(node, number) for number in range(cls.ROUNDS)]
+        finally:
+            node.close()
+
+    ROUNDS = 4
+
+    def setUp(self):
+        self.mesh = Mesh(core="gateway,session,router,tokenizer", prompts="prefill", streams="decode,cache")
+        self.addCleanup(self.mesh.close)
+
+    @classmethod
+    def chat(cls, node, number):
+        """A completion over a long prompt that no other one begins like: what it says, and its usage."""
+        content = f"Story {number}. {cls.STORY} Why?"
+        answer = node.call("POST", "/v1/chat/completions", {**cls.ASK, "messages": [{"role": "user", "content": content}]})
+        assert answer.status == 200, answer.body
+        return answer.json["choices"], answer.json["usage"]
+
+    @classmethod
+    def two_turns(cls, node):
+        """A long question and one more; with what each turn cost."""
+        session = node.session(sampling={**SAMPLING, "max_tokens": 24})
+        said = [joined(node.say(session, cls.STORY)), joined(node.say(session, "And then?"))]
+        usage = node.call("GET", f"/v1/sessions/{session}").json["usage"]
+        return said, usage
+
+    def start(self):
+        nodes = self.mesh.start("core", "prompts", "streams")
+        self.until_prompts(nodes[0], 1)
+        return nodes
+
+    @staticmethod
+    def until_prompts(core, count):
+        def seen():
+            router = next(each for each in core.call("GET", "/v1/actors?node=core").json["data"] if each["name"] == "router")
+            return router["gauges"]["prompt_nodes"] == count and router["gauges"]["workers"] >= 1
+        until(seen, f"{count} nodes for prompts are known")
+
+    def test_text_and_usage_are_those_of_one_node(self):
+        core, prompts, streams = self.start()
+        self.assertEqual(self.two_turns(core), self.turns)
+        self.assertEqual(self.chat(core, 0), self.rounds[0])
+        # The same again is found where the streams are.
+        again = self.chat(core, 0)
+        self.assertEqual(again[0], self.rounds[0][0])
+        self.assertGreater(again[1]["prompt_tokens_details"]["cached_tokens_by_tier"]["device"], 1000)
+        self.assertEqual(answer_of(core), self.short)
+        self.assertEqual(streams.metric("godwit_handover_brought_prompts_total"), 2)
+        self.assertGreater(prompts.metric("godwit_prefilled_tokens_total"), 3000)
+        self.assertLess(streams.metric("godwit_prefilled_tokens_total"), 500)
+        self.assertEqual(prompts.metric("godwit_handover_open"), 0)
+        self.assertEqual(prompts.metric("godwit_handover_kept_blocks"), 0)
+        self.assertEqual(streams.metric("godwit_handover_waiting"), 0)
+        listed = core.call("GET", "/v1/nodes").json["data"]
+        self.assertEqual([each["roles"] for each in listed][1:], [["prefill"], ["decode", "cache"]])
+
+    def killed(self, number, moment):
+        """One completion during which the node for prompts is killed when something shows."""
+        said = []
+        asks = threading.Thread(target=lambda: said.append(self.chat(self.core, number)))
+        asks.start()
+        deadline = time.monotonic() + 30
+        while not moment() and asks.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        self.prompts.stop(kill=True)
+        asks.join()
+        self.assertEqual([choices for choices, _ in said], [self.rounds[number][0]])
+        # Nothing but the template's first words was there before.
+        self.assertLessEqual(said[0][1]["prompt_tokens_details"]["cached_tokens"], 16)
+        self.assertEqual(self.streams.metric("godwit_handover_waiting"), 0)
+
+    def test_the_node_for_prompts_may_be_killed_at_any_time(self):
+        self.core, self.prompts, self.streams = self.start()
+        lost = self.streams.metric("godwit_handover_lost_total")
+        # While it computes.
+        self.killed(0, lambda: self.prompts.metric("godwit_prefilled_tokens_total") > 500)
+        self.assertEqual(self.streams.metric("godwit_handover_lost_total"), lost + 1)
+        self.assertEqual(self.streams.metric("godwit_handover_brought_blocks_total"), 0)
+        # While blocks are on their way, which takes some luck.
+        for number in range(1, self.ROUNDS - 1):
+            self.prompts.start()
+            self.mesh.wait_ready(self.prompts)
+            self.until_prompts(self.core, 1)
+            whole = self.streams.metric("godwit_handover_brought_prompts_total")
+            brought = self.streams.metric("godwit_handover_brought_blocks_total")
+            self.killed(number, lambda: self.prompts.metric("godwit_handover_given_blocks_total") > 30)
+            some = self.streams.metric("godwit_handover_brought_blocks_total") > brought
+            if self.streams.metric("godwit_handover_brought_prompts_total") == whole and some:
+                break
+        # Without any, and when it is back.
+        self.until_prompts(self.core, 0)
+        last = self.ROUNDS - 1
+        self.assertEqual(self.chat(self.core, last)[0], self.rounds[last][0])
+        self.prompts.start()
+        self.mesh.wait_ready(self.prompts)
+        self.until_prompts(self.core, 1)
+        before = self.prompts.metric("godwit_handover_given_blocks_total")
+        session = self.core.session(sampling={**SAMPLING, "max_tokens": 24})
+        self.assertEqual(joined(self.core.say(session, self.STORY)), self.turns[0][0])
+        self.assertGreater(self.prompts.metric("godwit_handover_given_blocks_total"), before)
+
+    def test_the_node_with_the_streams_may_be_killed(self):
+        core, prompts, streams = self.start()
+        session = core.session(sampling={**SAMPLING, "max_tokens": 24})
+        answer = core.call("POST", f"/v1/sessions/{session}/messages", {"content": self.STORY})
+        self.assertEqual(answer.status, 202, answer.body)
+        until(lambda: prompts.metric("godwit_prefilled_tokens_total") > 500, "the prompt is being computed")
+        streams.stop(kill=True)
+        # Nothing is kept for a node that is gone.
+        until(lambda: prompts.metric("godwit_handover_open") == 0, "the order is let go")
+        streams.start()
+        self.assertEqual(told(core, session), self.turns[0][0])
+        self.assertEqual(prompts.metric("godwit_handover_kept_blocks"), 0)
+
+    def test_a_client_that_leaves_frees_both_nodes(self):
+        core, prompts, streams = self.start()
+        session = core.session(sampling={**SAMPLING, "max_tokens": 24})
+        answer = core.call("POST", f"/v1/sessions/{session}/messages", {"content": self.STORY})
+        self.assertEqual(answer.status, 202, answer.body)
+        until(lambda: prompts.metric("godwit_prefilled_tokens_total") > 200, "the prompt is being computed")
+        cancelled = core.call("POST", f"/v1/sessions/{session}/cancel")
+        self.assertEqual(cancelled.status, 200, cancelled.body)
+        until(lambda: prompts.metric("godwit_handover_open") == 0, "the order is let go")
+        until(lambda: prompts.metric("godwit_running_sequences") == 0, "its pages are free")
+        self.assertLess(prompts.metric("godwit_prefilled_tokens_total"), 1500)
+        self.assertEqual(streams.metric("godwit_handover_waiting"), 0)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -35,6 +35,16 @@ class world : public still_system {
     caf::anon_send(router, join_atom::value, worker_join(worker.load()), worker.prefill, worker.decode);
     scheduler.run();
   }
+  /// As one that can have prompts computed by other nodes.
+  void join_with_intake(const scripted_worker& worker) {
+    caf::anon_send(
+      router, join_atom::value, worker_join(worker.load()), worker.prefill, worker.decode, worker.intake);
+    scheduler.run();
+  }
+  void prompts_on(const std::string& node, bool there) {
+    caf::anon_send(router, prompt_source(node, there));
+    scheduler.run();
+  }
   void end(const scripted_worker& worker) {
     caf::anon_send(worker.prefill, stop_atom::value);
     caf::anon_send(worker.decode, stop_atom::value);
@@ -42,13 +52,13 @@ class world : public still_system {
   }
 
   /// @returns the worker that took it
-  result<std::string> place(request_id id) {
+  result<std::string> place(request_id id, unsigned tokens = 16) {
     caf::scoped_actor self{system};
     auto handle = self->request(router, std::chrono::seconds(5),
       letter<schema::GenerateRequest>::make([&](schema::GenerateRequest::Builder b) {
         b.setRequest(id);
         b.setModel("m");
-        b.initTokens(16);
+        b.initTokens(tokens);
       }),
       sink);
     scheduler.run();
@@ -245,4 +255,65 @@ TEST_CASE("a router ends its own worker with itself, and no other") {
   w.scheduler.run();
   CHECK(own.log->stopped);
   CHECK_FALSE(other.log->stopped);
+}
+
+TEST_CASE("long prompts of a worker that leaves them to others are given a node that computes them") {
+  world w;
+  auto& split = w.worker("split");
+  w.join_with_intake(split);
+  CHECK(*w.place(1, 600) == "split");
+  CHECK(split.log->sources.empty());
+  w.prompts_on("far", true);
+  CHECK(w.gauge_of("prompt_nodes") == 1);
+  CHECK(*w.place(2, 511) == "split");
+  CHECK(split.log->sources.empty());
+  CHECK(*w.place(3, 512) == "split");
+  CHECK(split.log->sources == std::vector<std::string>{"far"});
+  w.prompts_on("far", false);
+  CHECK(*w.place(4, 600) == "split");
+  CHECK(split.log->sources.size() == 1);
+}
+
+TEST_CASE("a worker with a prefill of its own keeps its prompts") {
+  world w;
+  auto& whole = w.worker("whole");
+  w.join(whole);
+  w.prompts_on("far", true);
+  CHECK(*w.place(1, 600) == "whole");
+  CHECK(whole.log->sources.empty());
+}
+
+TEST_CASE("a prompt that others compute weighs on them, and on its worker from then on") {
+  world w;
+  auto& split = w.worker("split");
+  w.join_with_intake(split);
+  w.prompts_on("one", true);
+  w.prompts_on("two", true);
+  REQUIRE(w.place(1, 600));
+  CHECK(w.gauge_of("prefill_tokens") == 0);
+  REQUIRE(w.place(2, 600));
+  REQUIRE(w.place(3, 600));
+  CHECK(split.log->sources.size() == 3);
+  caf::anon_send(split.log->placements[0],
+    letter<schema::WorkerReport>::make([](auto b) { b.initPrefilled(1).set(0, 1); }));
+  w.scheduler.run();
+  CHECK(w.gauge_of("decode_blocks") == 38);
+  caf::anon_send(
+    split.log->placements[0], letter<schema::WorkerReport>::make([](auto b) { b.initEnded(1).set(0, 1); }));
+  w.scheduler.run();
+  CHECK(w.gauge_of("decode_blocks") == 0);
+  CHECK(w.gauge_of("requests") == 2);
+}
+
+TEST_CASE("a refusal of a worker that leaves prompts to others sends the request elsewhere, too") {
+  world w;
+  auto& split = w.worker("split");
+  w.join_with_intake(split);
+  w.prompts_on("far", true);
+  split.log->refusal = error{errc::overloaded, "not me", {}, {}};
+  auto& whole = w.worker("whole");
+  w.join(whole);
+  for (request_id id = 1; id <= 4; ++id)
+    CHECK(*w.place(id, 600) == "whole");
+  CHECK(w.gauge_of("requests") == 4);
 }

@@ -19,6 +19,7 @@ struct scripted_worker {
   struct told {
     std::optional<error> refusal;
     std::vector<request_id> taken;
+    std::vector<std::string> sources; ///< of those that came with one
     std::vector<placement_actor> placements;
     std::vector<request_id> cancelled;
     bool stopped = false;
@@ -53,6 +54,18 @@ struct scripted_worker {
         },
       };
     });
+    intake = system.spawn([log = log](intake_actor::pointer) -> intake_actor::behavior_type {
+      return {[log](const letter<schema::GenerateRequest>& mail, const generation_sink_actor&,
+                const placement_actor& placement,
+                const std::string& source) -> caf::result<letter<schema::GenerateAccepted>> {
+        if (log->refusal)
+          return to_caf_error(*log->refusal);
+        log->taken.push_back(mail.read().getRequest());
+        log->placements.push_back(placement);
+        log->sources.push_back(source);
+        return letter<schema::GenerateAccepted>();
+      }};
+    });
     decode = system.spawn([](decode_actor::pointer self) -> decode_actor::behavior_type {
       return {
         [](join_atom, const prefill_actor&) {},
@@ -79,6 +92,7 @@ struct scripted_worker {
   std::shared_ptr<told> log = std::make_shared<told>();
   prefill_actor prefill;
   decode_actor decode;
+  intake_actor intake; ///< for those that join with it
 };
 
 } // namespace godwit::test

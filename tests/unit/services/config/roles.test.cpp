@@ -35,26 +35,57 @@ TEST_CASE("a node has all roles unless it is told otherwise") {
     roles_of(*load_config({{"roles", "cache,decode,prefill,router,tokenizer,session,gateway"}}, {}))->all());
 }
 
-TEST_CASE("in a mesh a node may have any roles, if a worker is whole") {
+TEST_CASE("in a mesh a node may have any roles") {
   const auto front = roles_of(in_mesh("gateway"));
   REQUIRE(front);
   CHECK(front->names() == std::vector<std::string>{"gateway"});
   CHECK_FALSE(front->has_journal());
   const auto worker = roles_of(in_mesh("decode,cache,prefill"));
   REQUIRE(worker);
-  CHECK(worker->worker);
+  CHECK(worker->worker());
+  CHECK_FALSE(worker->prompts_only());
+  CHECK_FALSE(worker->streams_only());
   CHECK_FALSE(worker->router);
+  CHECK_FALSE(front->worker());
   CHECK(roles_of(in_mesh("gateway,session,router,tokenizer"))->has_journal());
   CHECK(roles_of(in_mesh("all"))->all());
 }
 
-TEST_CASE("a part of a worker is refused, and the missing parts are named") {
-  CHECK(
-    roles_of(in_mesh("prefill")).error().message
-    == "roles: prefill, decode and cache share the pages of one device and have to stand together on a node; "
-       "decode and cache are missing");
-  CHECK(roles_of(in_mesh("gateway,decode,prefill")).error().message.ends_with("cache is missing"));
-  CHECK(roles_of(in_mesh("cache")).error().param == "roles");
+TEST_CASE("prompts may be computed on a node of their own") {
+  const auto prompts = roles_of(in_mesh("prefill"));
+  REQUIRE(prompts);
+  CHECK(prompts->worker());
+  CHECK(prompts->prompts_only());
+  CHECK(prompts->names() == std::vector<std::string>{"prefill"});
+  const auto streams = roles_of(in_mesh("router,cache,decode"));
+  REQUIRE(streams);
+  CHECK(streams->worker());
+  CHECK(streams->streams_only());
+  CHECK(streams->names() == std::vector<std::string>{"router", "decode", "cache"});
+  CHECK_FALSE(streams->all());
+}
+
+TEST_CASE("parts of a worker that cannot stand alone are refused, and the reason is given") {
+  const auto why = [](const std::string& roles) {
+    const auto made = roles_of(in_mesh(roles));
+    REQUIRE_FALSE(made);
+    CHECK(made.error().param == "roles");
+    return made.error().message;
+  };
+  CHECK(why("decode").find("cache is missing") != std::string::npos);
+  CHECK(why("gateway,decode,prefill").find("cache is missing") != std::string::npos);
+  CHECK(why("cache").find("decode is missing") != std::string::npos);
+  CHECK(why("prefill,cache").find("leave cache out") != std::string::npos);
+}
+
+TEST_CASE("settings of prompts that go to other nodes are refused where there are none") {
+  CHECK(refusal({{"handover-min-tokens", "100"}}).param == "handover_min_tokens");
+  CHECK(refusal({{"handover-deadline-s", "9"}}).param == "handover_deadline_s");
+  auto settings = in_mesh("decode,cache");
+  settings.handover_min_tokens = 100;
+  CHECK(roles_of(settings));
+  // Longer than an answer of another node may take.
+  CHECK_FALSE(load_config({{"handover-deadline-s", "76"}}, {}));
 }
 
 TEST_CASE("alone, a node needs all roles, and those that are missing are named") {

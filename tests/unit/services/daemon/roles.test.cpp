@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <memory>
+
 using namespace godwit;
 using namespace godwit::test;
 
@@ -111,4 +113,57 @@ TEST_CASE("a gateway in front of everything is ready when the roles that it lack
   door.say(session, "Hello");
   CHECK(door.tokens_of_turn(session) == expected);
   CHECK(core.ask("GET", "/v1/sessions/" + session).starts_with("HTTP/1.1 404 "));
+}
+
+TEST_CASE("prompts computed on one node and streams on another give the tokens that one node gives") {
+  const std::string question(400, 'q');
+  const auto alone = [&] {
+    tiny_node whole;
+    const auto session = whole.open_session(60);
+    whole.say(session, question);
+    return whole.tokens_of_turn(session);
+  }();
+  const tiny_mesh mesh{"front", "prompts", "streams"};
+  const auto settings = [&](const char* node, const char* roles) {
+    auto out = mesh.settings(node, roles);
+    out.handover_min_tokens = 64;
+    return out;
+  };
+  tiny_node front(settings("front", front_roles), false);
+  auto prompts = std::make_unique<tiny_node>(settings("prompts", "prefill"));
+  const tiny_node streams(settings("streams", "decode,cache"));
+  front.wait_until_ready();
+  const auto gauge = [](const tiny_node& of, const char* node, const char* actor, const char* name) {
+    const auto listed = tiny_node::body_of(of.ask("GET", std::string("/v1/actors?node=") + node));
+    for (const auto& each : listed["data"])
+      if (each["name"] == actor)
+        return each["gauges"][name].get<double>();
+    return -1.0;
+  };
+  tiny_node::until([&] { return gauge(front, "front", "router", "prompt_nodes") == 1; });
+  const auto session = front.open_session(60);
+  front.say(session, question);
+  CHECK(front.tokens_of_turn(session) == alone);
+  CHECK(gauge(front, "streams", "fetch", "orders") == 1);
+  CHECK(gauge(front, "streams", "fetch", "brought_blocks") > 10);
+  CHECK(gauge(front, "prompts", "prompts", "kept_blocks") == 0);
+
+  // A device that dies is started again with its desk, and used again.
+  prompts->faults->steps_left = 0;
+  const auto second = front.open_session(60);
+  front.say(second, "other " + question);
+  const auto without = front.tokens_of_turn(second);
+  CHECK(prompts->restarts_of("device") == 1);
+  tiny_node::until([&] { return gauge(front, "prompts", "prompts", "orders") == 0; });
+  const auto third = front.open_session(60);
+  front.say(third, "third " + question);
+  front.tokens_of_turn(third);
+  CHECK(gauge(front, "streams", "fetch", "orders") == 3);
+
+  // Without the other node everything is computed where the streams are.
+  prompts.reset();
+  tiny_node::until([&] { return gauge(front, "front", "router", "prompt_nodes") == 0; });
+  const auto fourth = front.open_session(60);
+  front.say(fourth, "other " + question);
+  CHECK(front.tokens_of_turn(fourth) == without);
 }

@@ -82,7 +82,7 @@ class tiny_node {
     const auto roles = roles_of(settings);
     if (!roles)
       FAIL(roles.error().message);
-    auto loaded = load_model(file_, 1, false, {}, roles->worker);
+    auto loaded = load_model(file_, 1, false, {}, roles->worker());
     if (!loaded)
       FAIL(loaded.error().message);
     if (loaded->model)

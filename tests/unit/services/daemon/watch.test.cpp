@@ -25,6 +25,19 @@ TEST_CASE("the engine's counters are read when the text is made") {
   CHECK(text.find("# TYPE godwit_prefilled_tokens_total counter\n") != std::string::npos);
 }
 
+TEST_CASE("the counters of prompts that other nodes compute are shown") {
+  metrics figures;
+  const auto now = std::make_shared<handover_counters>();
+  watch_handover(figures, [&] { return now; });
+  now->orders = 4;
+  now->kept_blocks = 12;
+  now->transfer_nanoseconds = 1'500'000'000;
+  const auto text = figures.text();
+  CHECK(text.find("godwit_handover_orders_total 4\n") != std::string::npos);
+  CHECK(text.find("godwit_handover_kept_blocks 12\n") != std::string::npos);
+  CHECK(text.find("godwit_handover_transfer_seconds_total 1.5\n") != std::string::npos);
+}
+
 TEST_CASE("the journal's counters and its failure are shown") {
   metrics figures;
   const auto now = std::make_shared<journal_counters>();

@@ -63,7 +63,11 @@ TEST_CASE("a node that is ready serves its roles") {
   CHECK(usable({.roles = {"tokenizer", "gateway"}}) == std::map<std::string, bool>{{"tokenizer", false}});
   CHECK(usable({.roles = {"session"}}) == std::map<std::string, bool>{{"directory", false}});
   CHECK(usable({.roles = {"prefill", "decode", "cache"}}) == std::map<std::string, bool>{{"worker", false}});
-  CHECK(usable({.roles = {"prefill"}}).empty());
+  CHECK(usable({.roles = {"prefill"}}) == std::map<std::string, bool>{{"prompts", false}});
+  CHECK(usable({.roles = {"decode", "cache"}})
+        == std::map<std::string, bool>{{"intake", false}, {"worker", false}});
+  CHECK(usable({.roles = {"decode"}}).empty());
+  CHECK(usable({.roles = {"cache"}}).empty());
   CHECK(usable({.roles = {"all"}}).size() == 4);
   CHECK(usable({.roles = {"gateway"}}).empty());
 }
@@ -79,6 +83,32 @@ TEST_CASE("a node that is starting serves what is ready of it") {
     .roles = {"router", "tokenizer", "prefill", "decode"},
     .actors = {{"router", "starting"}, {"tokenizer", "ready"}, {"prefill", "ready"}}};
   CHECK(usable(starting) == std::map<std::string, bool>{{"tokenizer", false}});
+}
+
+TEST_CASE_METHOD(fixture, "a node that computes prompts is used while it takes new ones") {
+  view.came(beta, 0ms);
+  CHECK(answer({.state = "starting", .roles = {"prefill"}, .actors = {{"prefill", "ready"}}}, 0ms).empty());
+  CHECK_FALSE(view.nodes().at(beta).prompts);
+  CHECK(answer({.state = "starting", .roles = {"prefill"}, .actors = {{"prompts", "ready"}}}, 500ms).empty());
+  CHECK(view.nodes().at(beta).prompts);
+  CHECK_FALSE(view.nodes().at(beta).worker);
+  view.hinted(beta, 1s);
+  CHECK(answer({.state = "draining", .roles = {"prefill"}}, 1s).empty());
+  CHECK_FALSE(view.nodes().at(beta).prompts);
+  view.hinted(beta, 2s);
+  answer({.roles = {"prefill"}}, 2s);
+  CHECK(view.nodes().at(beta).prompts);
+  view.went(beta, "it is silent");
+  CHECK_FALSE(view.nodes().at(beta).prompts);
+}
+
+TEST_CASE_METHOD(fixture, "a worker that leaves prompts to others says so") {
+  view.came(beta, 0ms);
+  answer({.roles = {"decode", "cache"}, .capacity = 9}, 0ms);
+  CHECK(view.nodes().at(beta).worker);
+  CHECK(view.nodes().at(beta).intake);
+  CHECK_FALSE(view.nodes().at(beta).prompts);
+  CHECK(view.nodes().at(beta).capacity == 9);
 }
 
 TEST_CASE_METHOD(fixture, "a node that comes up is asked at once, and once") {
