@@ -62,9 +62,10 @@ void attention_plan::make(const step& what) {
       const auto run = static_cast<std::uint32_t>(
         std::max<std::size_t>(1, largest / (std::size_t{part.rows} * segment_tokens)));
       for (std::uint32_t head = 0; head < kv_heads_; ++head) {
-        // Neighbouring segments go together: while one is read the next one can be asked for.
-        for (std::uint32_t first = 0; first < segments; first += run) {
-          const std::uint32_t last = std::min(segments, first + run);
+        // Neighbouring segments go together: while one is read the next one can be asked for. The last ones
+        // in ever shorter runs, so that the threads are done at nearly the same time.
+        for (std::uint32_t first = 0, last = 0; first < segments; first = last) {
+          last = first + std::min(run, (segments - first + 1) / 2);
           tasks_.push_back({s, part.first_row, part.rows, head, first, last, true,
             std::size_t{part.rows} * (last - first) * segment_tokens});
         }

@@ -1,5 +1,6 @@
 #include "kernels/ops/cpu/cpu_ops.hpp"
 
+#include "kernels/ops/cpu/loaded.hpp"
 #include "kernels/ops/rope.hpp"
 #include "kernels/quant/dequantize.hpp"
 #include "messages/check.hpp"
@@ -15,47 +16,12 @@ namespace {
 /// Room for partial results of split attention.
 constexpr std::uint32_t partial_slots = 8192;
 /// Rows that every thread norms for itself: that takes less time than to wait for each other.
-constexpr std::size_t most_alone = 4;
-constexpr std::size_t segment_pages = segment_tokens / page_tokens;
+constexpr std::size_t most_alone = 8;
 /// Rows of a gated product whose two factors wait in the near caches.
 constexpr std::size_t gated_rows = 512;
 
-/// Matrices that share their input; outputs follow each other.
-class packed_matrix final : public matrix {
- public:
-  explicit packed_matrix(std::shared_ptr<const weight_arena> arena) : arena_{std::move(arena)} {}
-
-  std::uint32_t outputs() const override { return outputs_; }
-  std::uint32_t inputs() const override { return static_cast<std::uint32_t>(parts.front().inputs()); }
-
-  void add(packed_part part) {
-    outputs_ += static_cast<std::uint32_t>(part.outputs());
-    tiles += part.tiles();
-    parts.push_back(std::move(part));
-  }
-
-  std::vector<packed_part> parts;
-  std::size_t tiles = 0;
-
- private:
-  std::shared_ptr<const weight_arena> arena_; ///< that the parts may stand in
-  std::uint32_t outputs_ = 0;
-};
-
-class float_gain final : public gain {
- public:
-  explicit float_gain(std::size_t count) : values(count) {}
-  aligned_array<float> values;
-};
-
-/// The values of a bias from an element on, or nullptr.
-const float* values_from(const gain* bias, std::size_t element) {
-  return bias == nullptr ? nullptr : static_cast<const float_gain*>(bias)->values.data() + element;
-}
-
-const packed_matrix& packed(const matrix& weights) {
-  return static_cast<const packed_matrix&>(weights);
-}
+/// Of those, rows that are gated and quantised together: what is between stays in the first cache.
+constexpr std::size_t finished_rows = 64;
 
 /// Calls `use(first, last)` for runs of tiles until all threads together have done all of them. Most of them
 /// are a run of each thread's own, since the tile that it asks for ahead is the one behind the last. What is
@@ -63,7 +29,7 @@ const packed_matrix& packed(const matrix& weights) {
 template <class Use>
 void for_tiles(worker& self, std::size_t tiles, Use&& use) {
   const std::size_t threads = self.count();
-  const auto cut = [&](std::size_t thread) { return tiles * thread / threads; };
+  const auto cut = [&](std::size_t thread) { return first_of_share(tiles, thread, threads); };
   const auto end_of_own = [&](std::size_t thread) {
     return threads == 1 ? tiles : cut(thread + 1) - (cut(thread + 1) - cut(thread)) / 4;
   };
@@ -130,6 +96,7 @@ cpu_ops::cpu_ops(const kernel_table& kernels, const op_shape& shape, team& threa
     own.results = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
     own.later = aligned_array<float>{queries * partial_size(shape.kv.head_dim)};
     own.queries.resize(queries);
+    own.coming.reserve(most_coming / shape.kv.page_bytes() + 1);
   }
 }
 
@@ -151,8 +118,13 @@ result<std::unique_ptr<matrix>> cpu_ops::load_matrix(
     packed_part part = load_part(*tensor, format);
     file.forget(*tensor);
     weight_bytes_ += part.bytes().size();
+    weight_blocks_ += part.tiles() * part.blocks();
     made->add(std::move(part));
   }
+  if (loaded_last_) {
+    loaded_last_->set(made->parts);
+  }
+  loaded_last_ = made->following;
   return made;
 }
 
@@ -188,14 +160,18 @@ void cpu_ops::begin(const step& what) {
   step_ = what;
   ++steps_;
   plan_.make(what);
+  for (auto& own : scratch_) {
+    own.next = nullptr; // matrices live at least as long as a step
+  }
   for (std::uint32_t s = 0; s < what.sequences.size(); ++s) {
     const auto& part = what.sequences[s];
     std::fill_n(sequence_of_row_.begin() + part.first_row, part.rows, s);
   }
 }
 
-product_input cpu_ops::input(const scratch& own, std::size_t width) const {
-  return {own.in->quants.data(), own.in->blocks.data(), own.in->floats.data(), padded(width)};
+product_input cpu_ops::input(scratch& own, std::size_t width) const {
+  return {own.in->quants.data(), own.in->blocks.data(), own.in->floats.data(), padded(width),
+    own.list.count != 0 ? &own.list : nullptr};
 }
 
 void cpu_ops::quantise(input_rows& to, const float* values, std::size_t count, std::size_t row,
@@ -233,6 +209,7 @@ void cpu_ops::embed(worker& self, const matrix& table, float scale) {
     }
     make_turns(row);
   }
+  list_coming(self, 0);
   self.sync();
 }
 
@@ -280,6 +257,9 @@ void cpu_ops::multiply(worker& self, const matrix& weights, std::size_t count, c
       to.data += part.outputs();
     }
   });
+  auto& own = scratch_[self.index()];
+  own.next = all.following.get();
+  own.next->ask_for_first(self);
   self.sync();
 }
 
@@ -305,179 +285,6 @@ void cpu_ops::add_norm(worker& self, const gain& weight) {
   self.sync();
 }
 
-void cpu_ops::prepare_heads(
-  float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const {
-  const std::size_t dim = shape_.kv.head_dim;
-  for (std::size_t i = 0; i < count * dim && bias != nullptr; ++i) {
-    heads[i] += bias[i];
-  }
-  for (float* head = heads; head != heads + count * dim; head += dim) {
-    if (norm != nullptr) {
-      kernels_.norm(
-        head, static_cast<const float_gain*>(norm)->values.data(), dim, shape_.norm_epsilon, head);
-    }
-    if (shape_.pairs == rope_pairs::halves) {
-      kernels_.rotate_halves(head, turns, shape_.rotary);
-    } else {
-      kernels_.rotate(head, turns, shape_.rotary);
-    }
-  }
-}
-
-void cpu_ops::rotate_and_store(worker& self, std::uint32_t layer, const head_weights& weights) {
-  const std::size_t dim = shape_.kv.head_dim;
-  const std::size_t kv_heads = shape_.kv.kv_heads;
-  const std::size_t group = shape_.heads / kv_heads;
-  const std::size_t stride = (shape_.heads + 2 * kv_heads) * dim;
-  const auto mine = self.share(rows() * kv_heads);
-  for (std::size_t item = mine.begin; item < mine.end; ++item) {
-    const std::size_t row = item / kv_heads;
-    const auto head = static_cast<std::uint32_t>(item % kv_heads);
-    float* const q = out_.data() + row * stride + head * group * dim;
-    float* const k = out_.data() + row * stride + (shape_.heads + head) * dim;
-    float* const v = k + kv_heads * dim;
-    const float* const by = turns(shape_.layers[layer].rope, row);
-    prepare_heads(q, group, values_from(weights.query_bias, head * group * dim), weights.query_norm, by);
-    prepare_heads(k, 1, values_from(weights.key_bias, head * dim), weights.key_norm, by);
-    const float* const bias = values_from(weights.value_bias, head * dim);
-    for (std::size_t d = 0; d < dim && bias != nullptr; ++d) {
-      v[d] += bias[d];
-    }
-
-    const auto& part = step_.sequences[sequence_of_row_[row]];
-    const std::size_t slot = part.target->kept(layer, head) + (row - part.first_row);
-    const page_id page = part.target->pages(layer, head)[slot / page_tokens];
-    auto* const to = reinterpret_cast<std::byte*>(part.target->pool().data(page));
-    pages_.store(k, v, dim, to, slot % page_tokens);
-  }
-  self.sync();
-}
-
-std::size_t cpu_ops::first_seen(
-  const step_sequence& part, std::uint32_t layer, std::uint32_t head, position_t end) const {
-  // By true positions: a sequence may not have kept all that the window spans.
-  const std::uint32_t window = shape_.layers[layer].window;
-  return window != 0 && end > window ? part.target->slot_from(layer, head, end - window) : 0;
-}
-
-void cpu_ops::attend_task(
-  scratch& own, const attention_task& task, const attention_task* next, std::uint32_t layer) {
-  const std::size_t dim = shape_.kv.head_dim;
-  const std::size_t group = shape_.heads / shape_.kv.kv_heads;
-  const std::size_t stride = (shape_.heads + 2 * std::size_t{shape_.kv.kv_heads}) * dim;
-  const auto& part = step_.sequences[task.sequence];
-  auto& pool = part.target->pool();
-  kv_pages kv{reinterpret_cast<const std::byte*>(pool.base()), shape_.kv.page_bytes(),
-    part.target->pages(layer, task.kv_head), dim};
-  const std::size_t kept = part.target->kept(layer, task.kv_head);
-
-  std::size_t visible = 0;
-  for (std::size_t r = 0; r < task.rows; ++r) {
-    const std::size_t row = task.first_row + r;
-    visible = kept + (row - part.first_row) + 1;
-    const std::size_t first = first_seen(part, layer, task.kv_head, step_.positions[row] + 1);
-    for (std::size_t g = 0; g < group; ++g) {
-      const std::size_t head = task.kv_head * group + g;
-      own.queries[r * group + g] = {out_.data() + row * stride + head * dim, visible, first};
-    }
-  }
-  const std::span<const attention_query> queries{own.queries.data(), task.rows * group};
-  const attention_score score{
-    static_cast<float>(shape_.attention_scale), static_cast<float>(shape_.score_cap)};
-  const std::size_t size = partial_size(dim);
-
-  const std::size_t segments = (visible + segment_tokens - 1) / segment_tokens;
-  const std::size_t last = task.split ? task.last_segment : segments;
-  kv.asked = std::min(kv.pages.size(), last * segment_tokens / page_tokens);
-  if (next != nullptr) {
-    const auto& then = step_.sequences[next->sequence];
-    const std::size_t first = first_seen(then, layer, next->kv_head, step_.positions[next->first_row] + 1);
-    const auto pages = then.target->pages(layer, next->kv_head);
-    kv.next_base = reinterpret_cast<const std::byte*>(then.target->pool().base());
-    kv.next = pages.subspan(std::min(
-      pages.size(), std::max(first, next->first_segment * segment_tokens) / segment_tokens * segment_pages));
-  }
-
-  for (std::uint32_t segment = task.first_segment; segment < task.last_segment; ++segment) {
-    pages_.attend(kv, queries, segment, score, own.scores.data(), own.results.data());
-    for (std::uint32_t q = 0; q < queries.size(); ++q) {
-      const auto row = static_cast<std::uint32_t>(task.first_row + q / group);
-      const auto head = static_cast<std::uint32_t>(task.kv_head * group + q % group);
-      std::copy_n(
-        own.results.data() + q * size, size, partials_.data() + plan_.slot(row, head, segment) * size);
-    }
-  }
-  if (task.split) {
-    return;
-  }
-  // Segments before the first row's window have nothing to see.
-  const std::size_t start = own.queries.front().first / segment_tokens;
-  pages_.attend(kv, queries, start, score, own.scores.data(), own.results.data());
-  for (std::size_t segment = start + 1; segment < segments; ++segment) {
-    pages_.attend(kv, queries, segment, score, own.scores.data(), own.later.data());
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      kernels_.merge(own.later.data() + q * size, dim, own.results.data() + q * size);
-    }
-  }
-  for (std::size_t q = 0; q < queries.size(); ++q) {
-    const std::size_t row = task.first_row + q / group;
-    const std::size_t head = task.kv_head * group + q % group;
-    kernels_.normalise(own.results.data() + q * size, dim, attended(own, row, head));
-  }
-  if (needs_quants_ && !heads_share_blocks(group)) {
-    for (std::size_t r = 0; r < task.rows; ++r) {
-      quantise_heads(own, task.first_row + r, task.kv_head * group, group);
-    }
-  }
-}
-
-void cpu_ops::quantise_heads(const scratch& own, std::size_t row, std::size_t head, std::size_t count) {
-  const std::size_t dim = shape_.kv.head_dim;
-  quantise(*own.in, attended(own, row, head), count * dim, row, head * dim, shape_.heads * dim);
-}
-
-void cpu_ops::merge_heads(scratch& own, std::uint32_t row, std::uint32_t head, std::uint32_t count) {
-  const std::size_t dim = shape_.kv.head_dim;
-  const std::size_t size = partial_size(dim);
-  const std::uint32_t segments = plan_.segments_of(row);
-  for (std::uint32_t h = head; h < head + count && segments != 0; ++h) {
-    float* const merged = own.results.data();
-    const float* const first = partials_.data() + plan_.slot(row, h, 0) * size;
-    std::copy_n(first, size, merged);
-    for (std::uint32_t segment = 1; segment < segments; ++segment) {
-      kernels_.merge(first + segment * size, dim, merged);
-    }
-    kernels_.normalise(merged, dim, attended(own, row, h));
-  }
-  const bool done = segments == 0 && !heads_share_blocks(shape_.heads / shape_.kv.kv_heads);
-  if (needs_quants_ && !done) {
-    quantise_heads(own, row, head, count);
-  }
-}
-
-void cpu_ops::attend(worker& self, std::uint32_t layer) {
-  auto& own = scratch_[self.index()];
-  own.in = &inputs_[0];
-  const auto tasks = plan_.tasks();
-  for (std::size_t i = self.take(); i < tasks.size(); i = self.take()) {
-    // As long as the tasks are alike the threads take turns.
-    const std::size_t next = i + self.count();
-    attend_task(own, tasks[i], next < tasks.size() ? &tasks[next] : nullptr, layer);
-  }
-  self.sync();
-  if (!plan_.any_split() && !heads_share_blocks(shape_.heads / shape_.kv.kv_heads)) {
-    return; // the tasks have finished their rows
-  }
-  const std::uint32_t unit = heads_share_blocks(1) ? 2 : 1;
-  const std::uint32_t units = (shape_.heads + unit - 1) / unit;
-  const auto mine = self.share(rows() * units);
-  for (std::size_t item = mine.begin; item < mine.end; ++item) {
-    const auto head = static_cast<std::uint32_t>(item % units * unit);
-    merge_heads(own, static_cast<std::uint32_t>(item / units), head, std::min(unit, shape_.heads - head));
-  }
-  self.sync();
-}
-
 void cpu_ops::gated_product(worker& self, const matrix& weights, activation act) {
   const auto& all = packed(weights);
   GODWIT_CHECK(all.parts.size() == 2 && all.parts[0].outputs() == all.parts[1].outputs());
@@ -489,11 +296,20 @@ void cpu_ops::gated_product(worker& self, const matrix& weights, activation act)
   const std::size_t tiles = all.parts[0].tiles();
   // A tile's outputs are a block of the next product's inputs.
   static_assert(tile_outputs == block_inputs);
-  const auto finish_row = [&](std::size_t row, std::size_t at, std::size_t first, std::size_t count) {
-    float* const y = needs_floats_ ? to.floats.data() + row * padded(width) + first : own.row.data();
-    gate(own.gates.data() + at * tile_outputs, own.ups.data() + at * tile_outputs, count, y);
-    if (needs_quants_) {
-      quantise(to, y, count, row, first, width);
+  /// @param at their first among the rows whose factors wait
+  const auto finish_rows = [&](std::size_t row, std::size_t at, std::size_t some, std::size_t first,
+                             std::size_t count) {
+    // Of a last tile that is not whole the rest is computed from what was there, and not used.
+    float* const y = own.gates.data() + at * tile_outputs;
+    gate(y, own.ups.data() + at * tile_outputs, some * tile_outputs, y);
+    const std::size_t start = row * padded(width) + first;
+    for (std::size_t r = 0; r < some && needs_floats_; ++r) {
+      std::copy_n(y + r * tile_outputs, count, to.floats.data() + start + r * padded(width));
+    }
+    if (needs_quants_ && count == block_inputs) {
+      const quantise_to blocks{to.quants.data() + start, padded(width),
+        to.blocks.data() + start / block_inputs, padded(width) / block_inputs};
+      kernels_.quantise_blocks({y, tile_outputs}, blocks, some);
     }
   };
   const auto finish_tile = [&](std::size_t tile) {
@@ -506,8 +322,8 @@ void cpu_ops::gated_product(worker& self, const matrix& weights, activation act)
         kernels_.product(all.parts[part], in.from(row), 0, some, tile, tile + 1,
           {factor, tile_outputs, false, first}, own.tile.data());
       }
-      for (std::size_t r = 0; r < some; ++r) {
-        finish_row(row + r, r, first, count);
+      for (std::size_t r = 0; r < some; r += finished_rows) {
+        finish_rows(row + r, r, std::min(finished_rows, some - r), first, count);
       }
     }
   };
@@ -516,6 +332,7 @@ void cpu_ops::gated_product(worker& self, const matrix& weights, activation act)
       finish_tile(tile);
     }
   });
+  all.following->ask_for_first(self);
   self.sync();
   own.in = &to;
 }

@@ -4,6 +4,7 @@
 #include "kernels/ops/cpu/attention_plan.hpp"
 #include "kernels/ops/cpu/kernels.hpp"
 #include "kernels/ops/cpu/packed_file.hpp"
+#include "kernels/ops/cpu/read_ahead.hpp"
 #include "kernels/ops/cpu/weight_arena.hpp"
 #include "kernels/ops/op_set.hpp"
 
@@ -75,7 +76,14 @@ class cpu_ops final : public op_set {
     aligned_array<float> results; ///< [queries, partial_size]
     aligned_array<float> later;   ///< [queries, partial_size]
     std::vector<attention_query> queries;
+    const tile_places* next = nullptr;    ///< what the last product was loaded before
+    std::vector<const std::byte*> coming; ///< pages that attention will read
+    reading_list list;                    ///< of those
   };
+
+  /// Bytes of pages that a thread asks for ahead of a layer's attention at most: the second cache is not much
+  /// larger.
+  static constexpr std::size_t most_coming = std::size_t{1} << 20;
 
   /// Packs a tensor, or takes it from where it was kept.
   packed_part load_part(const gguf::tensor& tensor, weight_format format);
@@ -85,7 +93,7 @@ class cpu_ops final : public op_set {
     return (width + block_inputs - 1) / block_inputs * block_inputs;
   }
   float* x(std::size_t row) { return x_.data() + row * shape_.embedding; }
-  product_input input(const scratch& own, std::size_t width) const;
+  product_input input(scratch& own, std::size_t width) const;
   /// True if each thread should norm so many rows for itself.
   bool norms_alone(const worker& self, std::size_t count) const;
   /// Norms row `from` of x into row `to` of the input.
@@ -102,6 +110,10 @@ class cpu_ops final : public op_set {
   /// Biases, norms and turns `count` heads of a row in place.
   void prepare_heads(
     float* heads, std::size_t count, const float* bias, const gain* norm, const float* turns) const;
+  /// The pages that a task reads.
+  std::span<const page_id> pages_of(const attention_task& task, std::uint32_t layer) const;
+  /// Lists what the thread will probably read in the attention of a layer, to be asked for in products.
+  void list_coming(worker& self, std::uint32_t layer);
   /// @param next what the thread will probably do then, or nullptr
   void attend_task(scratch& own, const attention_task& task, const attention_task* next, std::uint32_t layer);
   /// The slot from which on a row whose positions end before `end` sees its sequence.
@@ -124,12 +136,14 @@ class cpu_ops final : public op_set {
   op_shape shape_;
   team& threads_;
   packed_file* kept_ = nullptr;
+  std::shared_ptr<tile_places> loaded_last_; ///< what follows the matrix that was loaded last
   std::uint64_t steps_ = 0;
   step step_;
 
   bool needs_quants_ = false; ///< some matrix reads quantised inputs
   bool needs_floats_ = false;
   std::size_t weight_bytes_ = 0;
+  std::size_t weight_blocks_ = 0;       ///< runs of 32 inputs of a tile, in all matrices
   std::shared_ptr<weight_arena> arena_; ///< also of the matrices that stand in it
 
   aligned_array<float> x_;

@@ -58,16 +58,42 @@ struct block_info {
   std::int32_t minus_128_of_half = 0; ///< of the first 16 inputs
 };
 
+/// Blocks of 32 floats to quantise.
+struct quantise_from {
+  const float* data = nullptr;
+  std::size_t stride = 0; ///< floats from a block to the next
+};
+
+/// Where they go.
+struct quantise_to {
+  std::int8_t* quants = nullptr;
+  std::size_t quant_stride = 0; ///< from a block to the next
+  block_info* blocks = nullptr;
+  std::size_t block_stride = 0; ///< the same
+};
+
+/// Memory that a thread will read later. A product that leaves the memory time asks for it little by little.
+struct reading_list {
+  const std::byte* const* runs = nullptr; ///< [count]
+  std::size_t count = 0;
+  std::size_t run_bytes = 0; ///< of each
+  std::size_t lines = 0;     ///< of 64 bytes to ask for with each block of weights
+  std::size_t run = 0;       ///< how far it is
+  std::size_t offset = 0;
+};
+
 /// Inputs of a product: both forms have the same rows; a form that no weight needs may be absent.
 struct product_input {
   const std::int8_t* quants = nullptr; ///< [rows, stride]
   const block_info* blocks = nullptr;  ///< [rows, stride / 32]
   const float* floats = nullptr;       ///< [rows, stride]
   std::size_t stride = 0;              ///< a multiple of 32
+  reading_list* later = nullptr;       ///< what to ask for meanwhile; of one thread
 
   /// The rows from `row` on.
   product_input from(std::size_t row) const {
-    return {quants + row * stride, blocks + row * (stride / block_inputs), floats + row * stride, stride};
+    return {
+      quants + row * stride, blocks + row * (stride / block_inputs), floats + row * stride, stride, later};
   }
 };
 
@@ -136,6 +162,8 @@ struct kernel_table {
 
   /// @param count a multiple of 32
   void (*quantise)(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) = nullptr;
+  /// The same for `count` blocks that do not follow each other.
+  void (*quantise_blocks)(const quantise_from& from, const quantise_to& to, std::size_t count) = nullptr;
   void (*norm)(const float* x, const float* weight, std::size_t count, float epsilon, float* y) = nullptr;
   void (*gate)(const float* a, const float* b, std::size_t count, float* y) = nullptr;
   void (*gate_gelu)(const float* a, const float* b, std::size_t count, float* y) = nullptr;
@@ -154,6 +182,9 @@ struct kernel_table {
     std::byte* scratch) = nullptr;
   /// Adds a later segment to an earlier result.
   void (*merge)(const float* later, std::size_t head_dim, float* result) = nullptr;
+  /// Merges partials that follow each other, in their order: what `merge` one after the other would give.
+  /// @param count at least 1
+  void (*merge_run)(const float* partials, std::size_t count, std::size_t head_dim, float* result) = nullptr;
   /// y = output / sum
   void (*normalise)(const float* partial, std::size_t head_dim, float* y) = nullptr;
 

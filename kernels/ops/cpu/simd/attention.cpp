@@ -30,6 +30,51 @@ void merge(const float* later, std::size_t head_dim, float* result) {
   }
 }
 
+/// Partials that follow each other, each like `merge` into the sum of those before: first the factors of 16
+/// of them, whose exponentials do not wait for each other, then the sums.
+void merge_run(const float* partials, std::size_t count, std::size_t head_dim, float* result) {
+  constexpr std::size_t most = 16;
+  const std::size_t size = partial_size(head_dim);
+  std::size_t next = 0;
+  while (next + 1 < count && partials[next * size + 1] == 0.0F) {
+    ++next; // nothing was seen there
+  }
+  __builtin_memcpy(result, partials + next * size, size * sizeof(float));
+  ++next;
+  while (next < count) {
+    const float* later[most];
+    HWY_ALIGN float keep[most] = {};
+    HWY_ALIGN float take[most] = {};
+    std::size_t some = 0;
+    for (; next < count && some < most; ++next) {
+      const float* const own = partials + next * size;
+      if (own[1] == 0.0F) {
+        continue;
+      }
+      const float maximum = result[0] > own[0] ? result[0] : own[0];
+      keep[some] = result[0] - maximum;
+      take[some] = own[0] - maximum;
+      result[0] = maximum;
+      later[some++] = own;
+    }
+    for (std::size_t i = 0; i < most; i += lanes) {
+      hn::Store(exponential(hn::Load(float_tag(), keep + i)), float_tag(), keep + i);
+      hn::Store(exponential(hn::Load(float_tag(), take + i)), float_tag(), take + i);
+    }
+    for (std::size_t i = 0; i < some; ++i) {
+      result[1] = __builtin_fmaf(result[1], keep[i], later[i][1] * take[i]);
+    }
+    for (std::size_t d = 2; d < size; d += lanes) {
+      vfloat sum = hn::LoadU(float_tag(), result + d);
+      for (std::size_t i = 0; i < some; ++i) {
+        const vfloat part = hn::Mul(hn::LoadU(float_tag(), later[i] + d), constant(take[i]));
+        sum = fused(sum, constant(keep[i]), part);
+      }
+      hn::StoreU(sum, float_tag(), result + d);
+    }
+  }
+}
+
 void normalise(const float* partial, std::size_t head_dim, float* y) {
   for (std::size_t d = 0; d < head_dim; d += lanes) {
     hn::StoreU(hn::Div(hn::LoadU(float_tag(), partial + 2 + d), constant(partial[1])), float_tag(), y + d);
@@ -41,6 +86,7 @@ void normalise(const float* partial, std::size_t head_dim, float* y) {
 void fill_attention(kernel_table& table) {
   table.halves.attend = &attend<kv_type::f16>;
   table.merge = &merge;
+  table.merge_run = &merge_run;
   table.normalise = &normalise;
 }
 

@@ -123,7 +123,21 @@ HWY_INLINE float greatest(const wide& what) {
 HWY_INLINE vfloat load_halves(const std::uint16_t* from) {
   const hn::Rebind<hwy::float16_t, float_tag> halves;
   const hn::Rebind<std::uint16_t, float_tag> bits;
-  return hn::PromoteTo(float_tag(), hn::BitCast(halves, hn::LoadU(bits, from)));
+  const auto loaded = hn::LoadU(bits, from);
+  const vfloat made = hn::PromoteTo(float_tag(), hn::BitCast(halves, loaded));
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR
+  // Without an instruction for it Highway takes infinity and NaN for numbers beyond the greatest half.
+  const hn::RebindToUnsigned<float_tag> words;
+  const auto word = hn::PromoteTo(words, loaded);
+  const auto exponent = hn::Set(words, 0x7C00U);
+  const auto none = hn::Eq(hn::And(word, exponent), exponent);
+  const auto sign = hn::ShiftLeft<16>(hn::And(word, hn::Set(words, 0x8000U)));
+  const auto mantissa = hn::ShiftLeft<13>(hn::And(word, hn::Set(words, 0x3FFU)));
+  const auto special = hn::Or(hn::Or(sign, hn::Set(words, 0x7F800000U)), mantissa);
+  return hn::IfThenElse(hn::RebindMask(float_tag(), none), hn::BitCast(float_tag(), special), made);
+#else
+  return made;
+#endif
 }
 
 /// A vector of bfloat16 numbers as floats; exact.

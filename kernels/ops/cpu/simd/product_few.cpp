@@ -34,9 +34,11 @@ struct asking {
   std::size_t wait = ~std::size_t{0}; ///< blocks until one of the next tile is asked for
   std::size_t passes = 1;             ///< that share the next tile
   std::size_t next_tile = 0;          ///< bytes from a tile to the next
+  reading_list* later = nullptr;
 
-  HWY_INLINE static asking of(std::size_t pass, std::size_t passes, std::size_t tile_bytes) {
-    return passes == 1 ? asking{} : asking{pass == 0, pass, passes, tile_bytes};
+  HWY_INLINE static asking of(
+    std::size_t pass, std::size_t passes, std::size_t tile_bytes, reading_list* later) {
+    return passes == 1 ? asking{} : asking{pass == 0, pass, passes, tile_bytes, later};
   }
 
   /// Asks while the block is used that begins at `block`.
@@ -52,6 +54,21 @@ struct asking {
         ask(next + line);
       }
       wait = passes - 1;
+    }
+    if (later != nullptr && later->run < later->count) {
+      ask_later(*later);
+    }
+  }
+
+  HWY_INLINE static void ask_later(reading_list& list) {
+    const std::byte* const from = list.runs[list.run] + list.offset;
+    for (std::size_t line = 0; line < list.lines; ++line) {
+      ask(from + line * 64);
+    }
+    list.offset += list.lines * 64;
+    if (list.offset >= list.run_bytes) {
+      list.offset = 0;
+      ++list.run;
     }
   }
 };
@@ -152,7 +169,8 @@ HWY_NOINLINE void tile_rows(const packed_part& weights, std::size_t index, const
         x[r] = in.quants + (row + r) * in.stride;
         info[r] = in.blocks + (row + r) * (in.stride / block_inputs);
       }
-      const auto asks = asking::of(group * strips + output / strip, groups * strips, weights.tile_bytes());
+      const auto asks =
+        asking::of(group * strips + output / strip, groups * strips, weights.tile_bytes(), in.later);
       quantised<Format, Rows>(tile, weights.blocks(), output, x, info, asks, sum);
     } else {
       const float* x[Rows];

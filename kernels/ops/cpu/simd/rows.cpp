@@ -27,59 +27,165 @@ HWY_INLINE float float_of(std::int32_t bits) {
   return value;
 }
 
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-/// The sum of 16 bytes, by way of sums of eight that are not negative.
-HWY_INLINE std::int32_t sum_of(hn::Vec128<std::int8_t> quants) {
-  const hn::Full128<std::uint8_t> bytes;
-  const auto shifted = hn::Xor(hn::BitCast(bytes, quants), hn::Set(bytes, std::uint8_t{0x80}));
-  const auto sums = hn::SumsOf8(shifted);
-  return static_cast<std::int32_t>(hn::GetLane(sums) + hn::ExtractLane(sums, 1)) - 16 * 128;
+constexpr std::int32_t infinity_bits = 0x7F800000;
+/// Magnitudes below 2^-100 are too small to divide by.
+constexpr std::int32_t least_bits = (127 - 100) << 23;
+
+/// One block.
+HWY_INLINE void quantise_one(const float* x, std::int8_t* quants, block_info& info) {
+  const hn::Rebind<std::int8_t, float_tag> bytes;
+  const std::int32_t bits = greatest_bits(x);
+  const float magnitude = float_of(bits);
+  // Too small to divide by is zero; what is not finite spoils its block and is not rounded.
+  if (bits >= infinity_bits || bits < least_bits) {
+    __builtin_memset(quants, 0, block_inputs);
+    info = {};
+    info.scale = bits >= infinity_bits ? __builtin_nanf("") : 0.0F;
+    info.scaled_sum = info.scale;
+    return;
+  }
+  const vfloat inverse = constant(127.0F / magnitude);
+  vint sums[2] = {hn::Zero(int_tag()), hn::Zero(int_tag())};
+  for (std::size_t i = 0; i < block_inputs; i += lanes) {
+    const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x + i), inverse));
+    hn::StoreU(hn::DemoteTo(bytes, q), bytes, quants + i);
+    sums[i / 16] = hn::Add(sums[i / 16], q);
+  }
+  const std::int32_t half = hn::GetLane(hn::SumOfLanes(int_tag(), sums[0]));
+  const std::int32_t total = half + hn::GetLane(hn::SumOfLanes(int_tag(), sums[1]));
+  info.scale = magnitude / 127.0F;
+  info.scaled_sum = info.scale * static_cast<float>(total);
+  info.minus_8 = -8 * total;
+  info.minus_128 = -128 * total;
+  info.minus_128_of_half = -128 * half;
 }
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+
+/// The greatest lane of each of four vectors.
+HWY_INLINE __m128i greatest_of_four(const __m512i* v) {
+  __m128i best[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    const __m256i half = _mm256_max_epi32(_mm512_castsi512_si256(v[i]), _mm512_extracti64x4_epi64(v[i], 1));
+    best[i] = _mm_max_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  }
+  const __m128i ab =
+    _mm_max_epi32(_mm_unpacklo_epi32(best[0], best[1]), _mm_unpackhi_epi32(best[0], best[1]));
+  const __m128i cd =
+    _mm_max_epi32(_mm_unpacklo_epi32(best[2], best[3]), _mm_unpackhi_epi32(best[2], best[3]));
+  return _mm_max_epi32(_mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd));
+}
+
+/// Four 16-byte vectors as one.
+HWY_INLINE __m512i joined(const __m128i* v) {
+  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(v[0]), v[1], 1);
+  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(v[2]), v[3], 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/// Sums of four neighbouring bytes.
+HWY_INLINE __m512i sums_of_fours(__m512i quants) {
+  return _mm512_madd_epi16(_mm512_maddubs_epi16(_mm512_set1_epi8(1), quants), _mm512_set1_epi16(1));
+}
+
+/// Four blocks, none of which waits for another. The same operations as for one.
+HWY_INLINE void quantise_four(
+  const float* const* x, std::int8_t* const* quants, block_info* const* blocks, std::size_t) {
+  __m512i magnitudes[4];
+  for (std::size_t b = 0; b < 4; ++b) {
+    const __m512i sign = _mm512_set1_epi32(0x7FFFFFFF);
+    magnitudes[b] = _mm512_max_epi32(_mm512_and_si512(_mm512_loadu_si512(x[b]), sign),
+      _mm512_and_si512(_mm512_loadu_si512(x[b] + 16), sign));
+  }
+  const __m128i bits = greatest_of_four(magnitudes);
+  const __m128i unusual = _mm_or_si128(_mm_cmpgt_epi32(_mm_set1_epi32(least_bits), bits),
+    _mm_cmpgt_epi32(bits, _mm_set1_epi32(infinity_bits - 1)));
+  if (_mm_movemask_epi8(unusual) != 0) {
+    for (std::size_t b = 0; b < 4; ++b) {
+      quantise_one(x[b], quants[b], *blocks[b]);
+    }
+    return;
+  }
+  const __m128 greatest = _mm_castsi128_ps(bits);
+  const __m128 inverses = _mm_div_ps(_mm_set1_ps(127.0F), greatest);
+  const __m128 scales = _mm_div_ps(greatest, _mm_set1_ps(127.0F));
+  const __m512 inverse_of = _mm512_castps128_ps512(inverses);
+
+  __m128i halves[2][4];
+  for (std::size_t b = 0; b < 4; ++b) {
+    const vfloat inverse{_mm512_permutexvar_ps(_mm512_set1_epi32(static_cast<int>(b)), inverse_of)};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x[b] + i * 16), inverse));
+      halves[i][b] = _mm512_cvtepi32_epi8(q.raw);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(quants[b] + i * 16), halves[i][b]);
+    }
+  }
+  // In each quarter of a vector: [first half, second half, first half, second half] of a block's sum.
+  const __m512i first = sums_of_fours(joined(halves[0]));
+  const __m512i second = sums_of_fours(joined(halves[1]));
+  const __m512i pairs =
+    _mm512_add_epi32(_mm512_unpacklo_epi32(first, second), _mm512_unpackhi_epi32(first, second));
+  const __m512i sums = _mm512_add_epi32(pairs, _mm512_shuffle_epi32(pairs, _MM_PERM_BADC));
+  const __m512i totals = _mm512_add_epi32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_CDAB));
+
+  // Scale, scaled sum, -8 and -128 sums of a block side by side, as block_info has them.
+  const __m512i quarter = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+  const __m512 scale = _mm512_permutexvar_ps(quarter, _mm512_castps128_ps512(scales));
+  const __m512i shifts = _mm512_setr_epi32(0, 0, 3, 7, 0, 0, 3, 7, 0, 0, 3, 7, 0, 0, 3, 7);
+  const __m512i negated = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_sllv_epi32(totals, shifts));
+  const __m512i scaled = _mm512_castps_si512(_mm512_mul_ps(scale, _mm512_cvtepi32_ps(totals)));
+  const __m512i infos =
+    _mm512_mask_mov_epi32(_mm512_mask_mov_epi32(negated, 0x2222, scaled), 0x1111, _mm512_castps_si512(scale));
+  const __m512i of_half = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sums, 7));
+  alignas(64) std::int32_t firsts[16];
+  _mm512_store_si512(firsts, of_half);
+  static_assert(sizeof(block_info) == 20);
+  static_assert(offsetof(block_info, scaled_sum) == 4 && offsetof(block_info, minus_8) == 8
+                && offsetof(block_info, minus_128) == 12 && offsetof(block_info, minus_128_of_half) == 16);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(blocks[0]), _mm512_castsi512_si128(infos));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(blocks[1]), _mm512_extracti32x4_epi32(infos, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(blocks[2]), _mm512_extracti32x4_epi32(infos, 2));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(blocks[3]), _mm512_extracti32x4_epi32(infos, 3));
+  for (std::size_t b = 0; b < 4; ++b) {
+    blocks[b]->minus_128_of_half = firsts[b * 4];
+  }
+}
+
+#else
+
+/// The first `count` of four blocks.
+HWY_INLINE void quantise_four(
+  const float* const* x, std::int8_t* const* quants, block_info* const* blocks, std::size_t count) {
+  for (std::size_t b = 0; b < count; ++b) {
+    quantise_one(x[b], quants[b], *blocks[b]);
+  }
+}
+
 #endif
 
-void quantise(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) {
-  const hn::Rebind<std::int8_t, float_tag> bytes;
-  constexpr std::int32_t infinity = 0x7F800000;
-  for (std::size_t start = 0; start < count;
-       start += block_inputs, x += block_inputs, quants += block_inputs) {
-    const std::int32_t bits = greatest_bits(x);
-    const float magnitude = float_of(bits);
-    block_info& info = *blocks++;
-    // Too small to divide by is zero; what is not finite spoils its block and is not rounded.
-    if (bits >= infinity || magnitude < 0x1p-100F) {
-      __builtin_memset(quants, 0, block_inputs);
-      info = {};
-      info.scale = bits >= infinity ? __builtin_nanf("") : 0.0F;
-      info.scaled_sum = info.scale;
-      continue;
+void quantise_blocks(const quantise_from& from, const quantise_to& to, std::size_t count) {
+  std::size_t b = 0;
+  for (; b + 2 <= count; b += 4) {
+    const float* x[4];
+    std::int8_t* quants[4];
+    block_info* blocks[4];
+    for (std::size_t i = 0; i < 4; ++i) {
+      // What is missing of four is the last one again.
+      const std::size_t at = b + i < count ? b + i : count - 1;
+      x[i] = from.data + at * from.stride;
+      quants[i] = to.quants + at * to.quant_stride;
+      blocks[i] = to.blocks + at * to.block_stride;
     }
-    const vfloat inverse = constant(127.0F / magnitude);
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-    std::int32_t halves[2];
-    for (std::size_t i = 0; i < 2; ++i) {
-      const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x + i * 16), inverse));
-      const auto small = hn::DemoteTo(bytes, q);
-      hn::StoreU(small, bytes, quants + i * 16);
-      halves[i] = sum_of(small);
-    }
-    const std::int32_t half = halves[0];
-    const std::int32_t total = half + halves[1];
-#else
-    vint sums[2] = {hn::Zero(int_tag()), hn::Zero(int_tag())};
-    for (std::size_t i = 0; i < block_inputs; i += lanes) {
-      const vint q = nearest(hn::Mul(hn::LoadU(float_tag(), x + i), inverse));
-      hn::StoreU(hn::DemoteTo(bytes, q), bytes, quants + i);
-      sums[i / 16] = hn::Add(sums[i / 16], q);
-    }
-    const std::int32_t half = hn::GetLane(hn::SumOfLanes(int_tag(), sums[0]));
-    const std::int32_t total = half + hn::GetLane(hn::SumOfLanes(int_tag(), sums[1]));
-#endif
-    info.scale = magnitude / 127.0F;
-    info.scaled_sum = info.scale * static_cast<float>(total);
-    info.minus_8 = -8 * total;
-    info.minus_128 = -128 * total;
-    info.minus_128_of_half = -128 * half;
+    quantise_four(x, quants, blocks, count - b < 4 ? count - b : 4);
   }
+  if (b < count) {
+    quantise_one(
+      from.data + b * from.stride, to.quants + b * to.quant_stride, to.blocks[b * to.block_stride]);
+  }
+}
+
+void quantise(const float* x, std::size_t count, std::int8_t* quants, block_info* blocks) {
+  quantise_blocks({x, block_inputs}, {quants, block_inputs, blocks, 1}, count / block_inputs);
 }
 
 /// The last `count` < 16 elements, filled up with zeros.
@@ -278,6 +384,7 @@ void store_bytes(const float* k, const float* v, std::size_t head_dim, std::byte
 
 void fill_rows(kernel_table& table) {
   table.quantise = &quantise;
+  table.quantise_blocks = &quantise_blocks;
   table.norm = &norm;
   table.gate = &gate;
   table.rotate = &rotate;

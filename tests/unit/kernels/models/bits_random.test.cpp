@@ -171,6 +171,36 @@ TEST_CASE("a block that is verified has the bits of single steps, and so has wha
   }
 }
 
+TEST_CASE("behind a prefix that a cache kept the bits are those behind one computed anew") {
+  const memory_model made{tiny_llama{}};
+  const auto tokens = random_tokens(150, 12, vocabulary);
+  const auto runs = load(made.file(), "cpu", 2);
+  const auto pool = page_pool::create(runs->shape().kv, 64).value();
+  std::vector<float> expected;
+  std::vector<block_id> kept;
+  {
+    sequence cold{*pool};
+    expected = append(*runs, cold, tokens);
+    const auto blocks = cold.blocks();
+    kept.assign(blocks.begin(), blocks.begin() + 8);
+    pool->retain_blocks(kept);
+  }
+  for (const std::size_t step : {1U, 7U, 512U}) {
+    for (const std::size_t blocks : {1U, 5U, 8U}) {
+      const auto found = std::span{kept}.first(blocks);
+      pool->retain_blocks(found);
+      sequence warm{*pool};
+      warm.adopt(found);
+      const std::size_t start = blocks * page_tokens;
+      const auto made_warm = append(*runs, warm, std::span{tokens}.subspan(start), step);
+      INFO(blocks << " blocks from the cache, chunks of " << step);
+      CHECK(same_bits(made_warm, std::span{expected}.subspan(start * vocabulary)));
+    }
+  }
+  pool->release_blocks(kept);
+  CHECK(pool->used_pages() == 0);
+}
+
 TEST_CASE("the last page of 8,192 positions is like every other") {
   const memory_model made{
     tiny_llama{.layers = 1, .context = 8192, .embedding = 32, .feed_forward = 32, .heads = 2, .kv_heads = 1}};

@@ -246,3 +246,35 @@ TEST_CASE("what a window hides may be no number") {
     CHECK(std::equal(clean.begin(), clean.end(), y.begin() + dim));
   }
 }
+
+TEST_CASE("a run of segments is merged as one after the other would be, with empty ones anywhere") {
+  for (const std::size_t dim : {16U, 64U, 80U}) {
+    const std::size_t size = partial_size(dim);
+    for (const std::size_t count : {1U, 2U, 3U, 15U, 16U, 17U, 18U, 33U, 64U}) {
+      auto partials = random_floats(count * size, static_cast<std::uint32_t>(count), 20);
+      const auto empties = random_floats(count, 99);
+      for (std::size_t i = 0; i < count; ++i) {
+        float* const own = partials.data() + i * size;
+        own[1] = std::abs(own[1]) + 1;
+        // None, some, or all of them.
+        if (empties[i] < (count % 3 == 0 ? -0.3F : count % 3 == 1 ? -2.0F : 2.0F)) {
+          own[0] = -std::numeric_limits<float>::infinity();
+          std::fill_n(own + 1, size - 1, 0.0F);
+        }
+      }
+      std::vector<float> first;
+      for (const auto& target : targets_here()) {
+        std::vector<float> expected(partials.begin(), partials.begin() + static_cast<std::ptrdiff_t>(size));
+        for (std::size_t i = 1; i < count; ++i) {
+          target.merge(partials.data() + i * size, dim, expected.data());
+        }
+        std::vector<float> merged(size, 5);
+        target.merge_run(partials.data(), count, dim, merged.data());
+        first = first.empty() ? merged : first;
+        INFO(target.name << ", " << count << " segments of " << dim);
+        CHECK(merged == expected);
+        CHECK(merged == first);
+      }
+    }
+  }
+}

@@ -259,6 +259,92 @@ TEST_CASE("a product touches nothing behind its operands") {
   }
 }
 
+TEST_CASE("a product that asks for what is read later gives the same bits, and gets through the list") {
+  // Nothing is there: it is only asked for.
+  const std::byte* const runs[] = {reinterpret_cast<const std::byte*>(std::uintptr_t{1} << 40),
+    reinterpret_cast<const std::byte*>(std::uintptr_t{1} << 41)};
+  for (const auto type : types) {
+    const auto matrix = make_matrix(type, 70, 768);
+    for (const auto& target : targets_here()) {
+      for (const std::size_t rows : {std::size_t{1}, std::size_t{7}, std::size_t{20}, many_rows}) {
+        if (rows == many_rows && (target.name == "scalar" || target.name == "sse4")) {
+          continue; // as for few rows there
+        }
+        const made_rows x{target, rows, 768, 8};
+        std::vector<float> expected(rows * 70);
+        multiply(
+          target, matrix.part, x.input(), 0, rows, 0, matrix.part.tiles(), {expected.data(), 70, false});
+        reading_list list{runs, 2, 1000, 3};
+        auto in = x.input();
+        in.later = &list;
+        std::vector<float> y(rows * 70);
+        multiply(target, matrix.part, in, 0, rows, 0, matrix.part.tiles(), {y.data(), 70, false});
+        INFO(gguf::to_string(type) << " on " << target.name << ", " << rows << " rows");
+        CHECK(y == expected);
+        CHECK(list.run <= 2);
+        // Where some rows follow others there is time for it.
+        const bool quantised = traits(matrix.part.format()).quantised;
+        CHECK((quantised || list.run == 0));
+        CHECK((!quantised || rows < 7 || rows >= many_rows || list.run == 2));
+      }
+    }
+  }
+}
+
+TEST_CASE("a scale that is no number spoils the output that it belongs to and no other, for every type") {
+  constexpr std::size_t outputs = 40;
+  constexpr std::size_t inputs = 512;
+  constexpr std::size_t bad = 3;
+  for (const auto type : types) {
+    const auto clean = random_blocks(type, outputs * inputs, 13);
+    auto spoilt = clean;
+    // The first number of the output's second block, or all of it for Q6_K, whose scales come last.
+    const std::size_t row_bytes = clean.size() / outputs;
+    const std::size_t block = gguf::block_bytes(type);
+    std::byte* const at = spoilt.data() + bad * row_bytes + block;
+    const bool half = type != tensor_type::f32 && type != tensor_type::bf16;
+    const std::uint16_t infinite = half ? 0x7C00 : 0x7F80;
+    for (const bool is_nan : {false, true}) {
+      const std::uint16_t bits = is_nan ? 0x7FFF : infinite;
+      std::memcpy(type == tensor_type::f32    ? at + 2
+                  : type == tensor_type::q6_k ? at + block - 2
+                                              : at,
+        &bits, sizeof bits);
+      const auto make = [&](const std::vector<std::byte>& bytes) {
+        const gguf::tensor tensor{.name = "w", .type = type, .shape = {inputs, outputs}, .data = bytes};
+        packed_part part{packed_part::format_for(type), outputs, inputs};
+        for (std::size_t tile = 0; tile < part.tiles(); ++tile) {
+          part.pack(tensor, tile);
+        }
+        return part;
+      };
+      const auto good = make(clean);
+      const auto part = make(spoilt);
+      for (const auto& target : targets_here()) {
+        for (const std::size_t rows : {std::size_t{1}, std::size_t{5}, many_rows}) {
+          const made_rows x{target, rows, inputs, 14};
+          std::vector<float> expected(rows * outputs);
+          std::vector<float> y(rows * outputs);
+          multiply(target, good, x.input(), 0, rows, 0, 2, {expected.data(), outputs, false});
+          multiply(target, part, x.input(), 0, rows, 0, 2, {y.data(), outputs, false});
+          bool others = true;
+          bool own = true;
+          for (std::size_t i = 0; i < y.size(); ++i) {
+            if (i % outputs == bad) {
+              own = own && !std::isfinite(y[i]);
+            } else {
+              others = others && y[i] == expected[i];
+            }
+          }
+          INFO(gguf::to_string(type) << " on " << target.name << ", " << rows << " rows, NaN " << is_nan);
+          CHECK(own);
+          CHECK(others);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("weights and activations that are no numbers spoil results, not memory") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();

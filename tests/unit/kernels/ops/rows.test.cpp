@@ -61,6 +61,49 @@ TEST_CASE("zeros and numbers too small to divide by are quantised to zero") {
   }
 }
 
+TEST_CASE("blocks that are quantised together get what each gets alone, wherever they lie") {
+  // Some of them are all zero, too small, or hold what is no number; each may be anywhere among four.
+  constexpr std::size_t most = 11;
+  constexpr std::size_t stride = 96;
+  auto x = random_floats(most * stride, 17, 9);
+  for (std::size_t unusual = 0; unusual < 5; ++unusual) {
+    for (std::size_t at = 0; at < most; ++at) {
+      auto with = x;
+      float* const block = with.data() + at * stride;
+      const float values[] = {0, 1e-35F, std::numeric_limits<float>::quiet_NaN(),
+        -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::max()};
+      if (unusual < 2) {
+        std::fill_n(block, 32, values[unusual]);
+      } else {
+        block[at] = values[unusual];
+      }
+      for (std::size_t count = 0; count <= most; ++count) {
+        for (const auto& target : targets_here()) {
+          std::vector<std::int8_t> together(most * 64, 77);
+          std::vector<block_info> infos(most * 3);
+          target.quantise_blocks({with.data(), stride}, {together.data(), 64, infos.data(), 3}, count);
+          bool same = true;
+          for (std::size_t b = 0; b < most; ++b) {
+            std::vector<std::int8_t> alone(32, 77);
+            block_info info;
+            if (b < count) {
+              targets_here().back().quantise(with.data() + b * stride, 32, alone.data(), &info);
+            }
+            same = same
+                   && std::equal(
+                     alone.begin(), alone.end(), together.begin() + static_cast<std::ptrdiff_t>(b * 64))
+                   && std::memcmp(&info, &infos[b * 3], sizeof info) == 0;
+            same = same && together[b * 64 + 32] == 77 && infos[b * 3 + 1].minus_8 == 0;
+          }
+          INFO(
+            target.name << ", " << count << " blocks, the unusual one at " << at << " of kind " << unusual);
+          REQUIRE(same);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a norm divides by the root of the mean square, for widths with and without a tail") {
   for (const std::size_t count : {1U, 15U, 16U, 64U, 100U, 576U}) {
     const auto x = random_floats(count, 3, 2);
