@@ -3,6 +3,7 @@
 #include "actors/directory/directory.hpp"
 #include "actors/tokenizer/actor.hpp"
 #include "services/daemon/cache_survey.hpp"
+#include "services/daemon/journal_sign.hpp"
 #include "services/daemon/meters.hpp"
 #include "services/daemon/node_mesh.hpp"
 
@@ -68,7 +69,8 @@ result<std::shared_ptr<node_actors>> node_actors::start(caf::actor_system& syste
   about.fingerprint = self->from_.model.card.fingerprint;
   about.version = self->from_.version;
   about.capacity = self->engine_.capacity;
-  about.started_at = unix_seconds(*self->time_);
+  self->started_at_ = unix_seconds(*self->time_);
+  about.started_at = self->started_at_;
   about.leave = self->from_.leave;
   about.drain_timeout = drain_timeout(settings);
   self->node_ = spawn_node(system, about);
@@ -116,10 +118,30 @@ std::vector<supervised> node_actors::children() {
 result<void> node_actors::join_mesh(caf::actor_system& system) {
   auto options = std::move(*from_.others);
   options.capacity = engine_.capacity;
+  const auto weak = weak_from_this();
+  const bool shared = from_.settings.journal == journal_kind::postgres;
+  if (from_.roles.session) {
+    options.sessions = shared ? session_store::shared : session_store::own;
+    options.started_at = started_at_;
+    options.refused = [weak](const std::string& why) {
+      if (const auto self = weak.lock())
+        self->refuse_sessions(why);
+    };
+  }
   auto joined = mesh::start(system, std::move(options));
   if (!joined)
     return fail(joined);
   mesh_ = std::move(*joined);
+  if (from_.roles.session) {
+    sign_ = spawn_journal_sign(system, shared, [weak] {
+      const auto self = weak.lock();
+      if (!self)
+        return std::string();
+      const std::lock_guard lock(self->mutex_);
+      return self->refused_;
+    });
+    caf::anon_send(node_, join_atom::value, std::string("journal"), sign_);
+  }
   mesh_->offer("node", node_actor(node_));
   mesh_->offer("process", process_actor(node_));
   const auto& roles = from_.roles;
@@ -131,7 +153,6 @@ result<void> node_actors::join_mesh(caf::actor_system& system) {
     else
       directory_ = mesh_->role<directory_actor>(needed.offer);
   }
-  const auto weak = weak_from_this();
   if (roles.session)
     survey_ = spawn_cache_survey(system, [weak] {
       const auto self = weak.lock();
@@ -157,6 +178,16 @@ void node_actors::take_worker(const remote_worker& worker) {
   mesh_->changed();
 }
 
+void node_actors::refuse_sessions(const std::string& why) {
+  if (why.empty())
+    from_.out->info(
+      "sessions", {{"why", "no other node has the role session with another journal any more"}});
+  else
+    from_.out->error("this node must not have sessions", {{"why", why}});
+  const std::lock_guard lock(mutex_);
+  refused_ = why;
+}
+
 void node_actors::drain() {
   if (!mesh_)
     return;
@@ -173,6 +204,8 @@ void node_actors::stop(link::end_cause cause) {
   if (supervisor_)
     caf::anon_send(supervisor_, stop_atom::value);
   caf::anon_send(node_, stop_atom::value);
+  if (sign_)
+    caf::anon_send(sign_, stop_atom::value);
   {
     // A router would do it.
     const std::lock_guard lock(mutex_);

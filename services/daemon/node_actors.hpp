@@ -88,19 +88,24 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
 
   std::vector<cache_tiers_actor> caches() const;
   std::vector<absent_role> absent() const;
+  void refuse_sessions(const std::string& why);
   std::optional<process_actor> process_of(const std::string& node) const;
   template <class Handle>
   void offer(const std::string& name, const Handle& actor);
 
   node_ingredients from_;
   std::shared_ptr<const time_source> time_;
+  std::int64_t started_at_ = 0; ///< seconds since 1970
   node_behaviour node_;
   supervisor_actor supervisor_;
   std::shared_ptr<mesh> mesh_;
   cache_tiers_actor survey_; ///< of all workers' caches, in a mesh
+  common_actor sign_;        ///< of where sessions are kept, in a mesh
 
   // Set by the supervisor as it starts them, in this order; or handles of other nodes' from the start.
-  mutable std::mutex mutex_; ///< of the engine and the workers: metrics look at it, the mesh brings them
+  mutable std::mutex
+    mutex_; ///< of the engine, the workers and the refusal: metrics look at it, the mesh brings them
+  std::string refused_; ///< why this node must not have sessions
   engine engine_;
   bool engine_is_new_ = false; ///< made, and not yet handed to the supervisor
   worker_desk_actor desk_;     ///< of the router here

@@ -36,16 +36,18 @@ const error stopped{errc::draining, "this node is stopping", {}, {}};
 class node_mesh final : public mesh {
  public:
   node_mesh(caf::actor_system& system, node_record self, std::shared_ptr<registry> nodes, mesh_pace pace,
+    session_place place, std::function<void(const std::string&)> refused,
     std::shared_ptr<link::actor_exchange> exchange, std::shared_ptr<link::mesh_link> link)
     : system_(system), self_(std::move(self)), nodes_(std::move(nodes)), exchange_(std::move(exchange)),
       link_(std::move(link)), roles_(std::make_shared<role_table>(self_.name)),
       directories_(std::make_shared<session_nodes>(self_.name, serves_sessions(self_.roles))),
       sessions_(directories_) {
-    shell_ = spawn_mesh_shell(system_, {self_.name, self_.models, pace, exchange_, roles_, directories_,
-                                         [link = std::weak_ptr(link_)]() -> std::vector<link::peer_status> {
-                                           const auto now = link.lock();
-                                           return now ? now->snapshot() : std::vector<link::peer_status>{};
-                                         }});
+    shell_ = spawn_mesh_shell(
+      system_, {self_.name, self_.models, std::move(place), std::move(refused), pace, exchange_, roles_,
+                 directories_, [link = std::weak_ptr(link_)]() -> std::vector<link::peer_status> {
+                   const auto now = link.lock();
+                   return now ? now->snapshot() : std::vector<link::peer_status>{};
+                 }});
     list_ = caf::actor_cast<mesh_nodes_actor>(shell_);
     exchange_->publish("mesh", caf::actor_cast<mesh_peer_actor>(shell_));
     exchange_->watch_peers(
@@ -207,8 +209,9 @@ result<std::unique_ptr<mesh>> mesh::start(caf::actor_system& system, mesh_option
   exchange->use(link);
   const auto& bound = link->bound();
   self.endpoints = either(options.advertise, {bound.letters, bound.bulk, bound.events});
-  auto out = std::make_unique<node_mesh>(
-    system, std::move(self), std::move(options.nodes), options.pace, std::move(exchange), link);
+  auto out = std::make_unique<node_mesh>(system, std::move(self), std::move(options.nodes), options.pace,
+    session_place{options.sessions, options.node, options.started_at}, std::move(options.refused),
+    std::move(exchange), link);
   if (auto joined = out->join(); !joined)
     return fail(joined);
   return out;

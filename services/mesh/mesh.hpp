@@ -6,6 +6,7 @@
 #include "services/link/actor_exchange.hpp"
 #include "services/link/mesh_link.hpp"
 #include "services/mesh/mesh_parts.hpp"
+#include "services/mesh/mesh_view.hpp"
 #include "services/mesh/registry.hpp"
 #include "services/mesh/role_targets.hpp"
 
@@ -43,6 +44,12 @@ struct mesh_options {
   link::exchange_options exchange;
 
   mesh_pace pace;
+
+  session_store sessions = session_store::none; ///< where this node keeps its sessions
+  std::int64_t started_at = 0;                  ///< seconds since 1970, as its status says it
+  /// Why this node must not have sessions beside the others; see mesh_view::sessions_refused(). Called when
+  /// it changes, on a thread of the actor system; empty: it may again.
+  std::function<void(const std::string&)> refused = {};
 };
 
 /// A node among others: the link, the actors of this node under their names, and those of other nodes in

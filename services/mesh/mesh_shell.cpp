@@ -48,7 +48,8 @@ struct shell_state {
   std::function<void(const remote_worker&)> watcher;
   std::shared_ptr<roll_call> roll; ///< null: nobody wants the list
   moment tick_at = moment::max();
-  bool tells = false; ///< peers will be told soon that this node has changed
+  bool tells = false;  ///< peers will be told soon that this node has changed
+  std::string refused; ///< that was told
 };
 
 using self_pointer = mesh_shell_actor::stateful_pointer<shell_state>;
@@ -75,11 +76,28 @@ void put_in_place(self_pointer self, const mesh_view::changes& changes) {
   }
 }
 
+void changed(self_pointer self);
+
+/// Tells when this node must not have sessions beside others, or may again: its owner first, whose status
+/// peers ask for then.
+void tell_refusal(self_pointer self) {
+  auto& state = self->state;
+  if (!state.parts.refused)
+    return;
+  auto now = state.view->sessions_refused();
+  if (now == state.refused)
+    return;
+  state.refused = std::move(now);
+  state.parts.refused(state.refused);
+  changed(self);
+}
+
 /// The link has said so to all but this actor, which may have put the node back in meanwhile.
 void lost(self_pointer self, const node_name& node, const mesh_view::changes& changes) {
   put_in_place(self, changes);
   self->state.parts.roles->lost(node);
   self->state.parts.sessions->remove(node);
+  tell_refusal(self);
 }
 
 // --- workers of other nodes ---
@@ -152,6 +170,7 @@ void ask_due(self_pointer self) {
           if (!view.current(which))
             return;
           put_in_place(self, view.answered(which, status.read(), now()));
+          tell_refusal(self);
           const auto nodes = view.nodes();
           if (nodes.at(which.node).worker)
             ask_worker(self, which);
@@ -308,7 +327,8 @@ void finish(self_pointer self) {
 
 mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
   self->state.view.emplace(parts.models,
-    mesh_view::pace{.again = parts.pace.again, .refresh = parts.pace.refresh, .hint = milliseconds(50)});
+    mesh_view::pace{.again = parts.pace.again, .refresh = parts.pace.refresh, .hint = milliseconds(50)},
+    parts.sessions_of);
   self->state.parts = std::move(parts);
   self->set_down_handler([self](const caf::down_msg& down) { heard_down(self, down); });
   return {

@@ -79,6 +79,9 @@ using mesh_shell_actor = mesh_peer_actor::extend_with<mesh_nodes_actor>::extend<
 struct shell_parts {
   node_name self;
   std::map<std::string, std::string> models;
+  session_place sessions_of; ///< this node among those with sessions
+  /// Why this node must not have sessions, whenever that changes; empty: it may. Null: nobody wants to know.
+  std::function<void(const std::string&)> refused;
   mesh_pace pace;
   std::shared_ptr<link::actor_exchange> exchange;
   std::shared_ptr<role_table> roles;

@@ -15,6 +15,25 @@ bool has(const std::set<std::string>& all, std::initializer_list<std::string_vie
   return std::ranges::all_of(wanted, [&](auto each) { return all.contains(std::string(each)); });
 }
 
+bool serves_sessions(schema::NodeStatus::Reader status) {
+  for (const auto each : status.getRoles())
+    if (each == "all" || each == "session")
+      return true;
+  return false;
+}
+
+/// By the gauge `shared` of the node's actor `journal`; a node that has none is taken for one with its own.
+session_store store_of(schema::NodeStatus::Reader status) {
+  if (!serves_sessions(status))
+    return session_store::none;
+  for (const auto actor : status.getActors())
+    if (actor.getName() == "journal")
+      for (const auto gauge : actor.getGauges())
+        if (gauge.getName() == "shared" && gauge.getValue() == 1)
+          return session_store::shared;
+  return session_store::own;
+}
+
 } // namespace
 
 std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status) {
@@ -22,9 +41,12 @@ std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status) {
   for (const auto each : status.getRoles())
     roles.insert(text_of(each));
   std::set<std::string> ready;
+  bool journal = true;
   for (const auto each : status.getActors())
     if (each.getState() == "ready")
       ready.insert(text_of(each.getName()));
+    else if (each.getName() == "journal")
+      journal = false;
   const bool draining = status.getState() == "draining";
   const bool whole = draining || status.getState() == "ready";
   const bool parts = status.getState() == "starting";
@@ -37,7 +59,8 @@ std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status) {
   const bool all = roles.contains("all");
   add("tokenizer", all || roles.contains("tokenizer"), {"tokenizer"});
   add("router", all || roles.contains("router"), {"router"});
-  add("directory", all || roles.contains("session") || roles.contains("directory"), {"directory"});
+  add(
+    "directory", journal && (all || roles.contains("session") || roles.contains("directory")), {"directory"});
   add("worker", all || has(roles, {"prefill", "decode"}), {"prefill", "decode"});
   return out;
 }
@@ -75,6 +98,7 @@ mesh_view::changes mesh_view::went(const node_name& name, const std::string& why
   ++one.conversation;
   one.shown = {};
   one.shown.why = why;
+  one.refuses_sessions.clear();
   one.asking = false;
   one.next = moment::max();
   return use(name, one, {});
@@ -131,10 +155,39 @@ mesh_view::changes mesh_view::answered(const ask& which, schema::NodeStatus::Rea
     if (!one.shown.why.empty())
       uses.clear();
   }
+  weigh_sessions(one, which.node, status, uses);
   one.shown.worker = uses.erase("worker") != 0;
   one.shown.capacity = one.shown.worker ? status.getCapacity() : 0;
   one.next = one.hinted ? one.asked + pace_.hint : now + (complete ? pace_.refresh : pace_.again);
   return use(which.node, one, std::move(uses));
+}
+
+void mesh_view::weigh_sessions(entry& of, const node_name& name, schema::NodeStatus::Reader status,
+  std::map<std::string, bool>& uses) const {
+  of.refuses_sessions.clear();
+  const auto theirs = store_of(status);
+  const auto ours = sessions_.where;
+  if (ours == session_store::none || theirs == session_store::none
+      || (ours == session_store::shared && theirs == session_store::shared))
+    return;
+  uses.erase("directory");
+  const bool later = std::pair(sessions_.started_at, sessions_.self) > std::pair(status.getStartedAt(), name);
+  if (ours == session_store::own && (theirs == session_store::shared || later))
+    of.refuses_sessions = "the node " + name.value
+                          + " has the role session too, and the journal of this one (rocksdb) is its own: "
+                            "give the role to one node, or "
+                            "have journal = \"postgres\" on all of them";
+  else
+    of.shown.why = theirs == session_store::own
+                     ? "it has the role session, and a journal that it does not share with this node"
+                     : "it has the role session, and this node a journal that it shares with nobody";
+}
+
+std::string mesh_view::sessions_refused() const {
+  for (const auto& [name, one] : all_)
+    if (!one.refuses_sessions.empty())
+      return one.refuses_sessions;
+  return {};
 }
 
 void mesh_view::failed(const ask& which, const error& why, moment now) {

@@ -13,6 +13,20 @@
 
 namespace godwit {
 
+/// Where a node with the role `session` keeps its sessions.
+enum class session_store {
+  none,   ///< it has no such role
+  own,    ///< in a journal that it alone has
+  shared, ///< in one that others have too
+};
+
+/// This node among those with sessions.
+struct session_place {
+  session_store where = session_store::none;
+  node_name self;
+  std::int64_t started_at = 0; ///< seconds since 1970
+};
+
 /// What this node knows of the others: who is up, what each says of itself, which roles of it are to be used,
 /// and when to ask again. Plain: knows no actors and no sockets, and time as an argument.
 class mesh_view {
@@ -51,8 +65,8 @@ class mesh_view {
   };
 
   /// @param models that this node serves, with their fingerprints; empty: it takes any
-  mesh_view(std::map<std::string, std::string> models, pace times)
-    : models_(std::move(models)), pace_(times) {}
+  mesh_view(std::map<std::string, std::string> models, pace times, session_place sessions = {})
+    : models_(std::move(models)), pace_(times), sessions_(std::move(sessions)) {}
 
   void known(const node_name& name);
   changes forgotten(const node_name& name);
@@ -72,6 +86,11 @@ class mesh_view {
   /// Something of a node is missing that it said it has.
   void again(const node_name& name, moment now);
 
+  /// Why this node must not have sessions beside the others; empty: it may. Two nodes with sessions in
+  /// journals that are not the same would each know half of them, and take the other's for lost. The one
+  /// whose journal nobody shares is wrong; of two such ones it is the one that started later.
+  std::string sessions_refused() const;
+
   /// What is in use of all nodes under one name.
   changes in_use(const std::string& name) const;
   std::map<node_name, node> nodes() const;
@@ -88,18 +107,24 @@ class mesh_view {
     moment asked{0};
     moment next = moment::max();
     std::map<std::string, bool> uses; ///< names, and whether they drain
+    std::string refuses_sessions;     ///< why this node may have none beside it
   };
+
+  void weigh_sessions(entry& of, const node_name& name, schema::NodeStatus::Reader status,
+    std::map<std::string, bool>& uses) const;
 
   changes use(const node_name& name, entry& of, std::map<std::string, bool> now);
 
   const std::map<std::string, std::string> models_;
   const pace pace_;
+  const session_place sessions_;
   std::map<node_name, entry> all_;
 };
 
 /// What a node's status says that others may use of it, and whether it drains: tokenizer, router, directory,
 /// worker. A node that is starting counts with those of its parts that are ready, so that two nodes which
-/// need each other do not wait for each other.
+/// need each other do not wait for each other. One whose actor `journal` is not ready has no directory for
+/// others.
 std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status);
 
 } // namespace godwit

@@ -142,5 +142,28 @@ class Registry(unittest.TestCase):
         self.server.start()
 
 
+class SessionNodes(unittest.TestCase):
+    """Two nodes that each keep sessions in a journal of their own."""
+
+    def test_the_later_one_is_refused_until_the_other_has_gone(self):
+        mesh = Mesh(core=FRONT, side=FRONT, one=WORKER)
+        self.addCleanup(mesh.close)
+        core, _ = mesh.start("core", "one")
+        time.sleep(1.1)  # starts are told apart by seconds
+        side = mesh.make("side").start()
+        refused = until(lambda: (said := side.call("GET", "/readyz")).status == 503 and b"role session too" in said.body and said,
+                        "the later one is refused")
+        self.assertIn("the node core has the role session too", refused.body.decode())
+        self.assertTrue(any("must not have sessions" in line for line in side.log))
+        # The first goes on as before, and says what it has against the other.
+        self.assertEqual(core.call("GET", "/readyz").status, 200)
+        self.assertEqual(joined(core.say(core.session(sampling=SAMPLING), QUESTION)), Alone.words()["turn"])
+        listed = {each["name"]: each for each in core.call("GET", "/v1/nodes").json["data"]}
+        self.assertIn("journal", listed["side"].get("reason", ""))
+        core.stop()
+        until(lambda: side.call("GET", "/readyz").status == 200, "it may have sessions now")
+        self.assertEqual(joined(side.say(side.session(sampling=SAMPLING), QUESTION)), Alone.words()["turn"])
+
+
 if __name__ == "__main__":
     unittest.main()
