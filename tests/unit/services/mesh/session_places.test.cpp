@@ -5,6 +5,9 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 using namespace godwit;
 using namespace std::chrono_literals;
