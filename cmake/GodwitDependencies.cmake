@@ -17,6 +17,8 @@ find_package(zstd CONFIG REQUIRED)
 find_package(RocksDB CONFIG REQUIRED)
 find_package(CAF REQUIRED)
 pkg_check_modules(hwy REQUIRED IMPORTED_TARGET libhwy)
+# The same targets with every compiler: Highway has one that emulates vectors, which g++ 12 gets wrong, and plain scalars in its place.
+target_compile_definitions(PkgConfig::hwy INTERFACE HWY_BROKEN_EMU128=1)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
