@@ -268,8 +268,12 @@ std::string rocks_cold_store::refuse(const rocksdb::Status& status, std::string_
   // Damage is met when tables are merged. That of a record goes with the record; if no record is damaged, or
   // if it comes back, a table is.
   auto how = mending::reopen;
-  if (status.IsCorruption())
-    how = std::exchange(checked_, true) ? mending::empty : mending::check_all;
+  if (status.IsCorruption()) {
+    // Merges and writers may all tell of the same damage: it comes back only once it was looked for.
+    const bool back = checked_ && first;
+    checked_ = true;
+    how = back ? mending::empty : mending::check_all;
+  }
   mend_ = std::max(mend_, how);
   pause_ = options_.first_retry;
   next_attempt_ = clock::now() + (status.IsCorruption() ? std::chrono::milliseconds(0) : pause_);
