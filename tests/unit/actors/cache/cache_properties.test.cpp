@@ -1,5 +1,5 @@
 // Random histories of pool, sequences and indices against a model; see cache_world.hpp.
-#include "tests/unit/actors/cache/allocated_bytes.hpp"
+#include "tests/support/allocated_bytes.hpp"
 #include "tests/unit/actors/cache/cache_world.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Random operations on all tiers at once: whatever happens, a block that is handed out has the content of its
 // text, and when all is given back and given up, the pool is as it was.
 
-#include "tests/unit/actors/cache/allocated_bytes.hpp"
+#include "tests/support/allocated_bytes.hpp"
 #include "tests/unit/actors/cache/tier_world.hpp"
 
 #include <catch2/catch.hpp>

@@ -4,6 +4,7 @@
 
 #include "messages/schemas/tokenizer.capnp.h"
 #include "services/link/mesh_link.hpp"
+#include "tests/support/eventually.hpp"
 
 #include <chrono>
 #include <functional>
@@ -18,13 +19,7 @@ namespace godwit::link {
 
 /// Waits for something that another thread does. @returns whether it came true within ten seconds
 inline bool eventually(const std::function<bool()>& what) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!what()) {
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
+  return test::eventually(std::chrono::seconds(10), what);
 }
 
 inline letter<schema::EncodeRequest> text_letter(const std::string& text) {

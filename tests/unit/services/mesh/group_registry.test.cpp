@@ -1,4 +1,5 @@
 #include "services/mesh/group_registry.hpp"
+#include "tests/support/eventually.hpp"
 
 #include "tests/support/temporary_folder.hpp"
 
@@ -15,13 +16,7 @@ using namespace std::chrono_literals;
 namespace {
 
 bool eventually(const std::function<bool()>& what) {
-  const auto end = std::chrono::steady_clock::now() + 20s;
-  while (!what()) {
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    std::this_thread::sleep_for(2ms);
-  }
-  return true;
+  return test::eventually(20s, what);
 }
 
 struct fixture {

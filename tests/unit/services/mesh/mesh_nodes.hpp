@@ -5,6 +5,7 @@
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
 #include "services/mesh/mesh.hpp"
+#include "tests/support/eventually.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
@@ -29,13 +30,7 @@ namespace godwit {
 
 /// Waits for something that another thread does. @returns whether it came true in a generous time
 inline bool eventually(const std::function<bool()>& what) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!what()) {
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
+  return test::eventually(std::chrono::seconds(20), what);
 }
 
 /// What the registries of one test share.

@@ -1,6 +1,7 @@
 // The registry in a real database: nodes are objects of this process, the server's loss is a real one.
 
 #include "services/mesh/postgres_registry.hpp"
+#include "tests/support/eventually.hpp"
 
 #include "services/link/keys.hpp"
 #include "tests/support/cut_proxy.hpp"
@@ -21,13 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 
 bool eventually(const std::function<bool()>& what) {
-  const auto end = std::chrono::steady_clock::now() + 30s;
-  while (!what()) {
-    if (std::chrono::steady_clock::now() > end)
-      return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
+  return test::eventually(30s, what);
 }
 
 std::string fresh_schema() {

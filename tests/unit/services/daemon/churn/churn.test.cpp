@@ -1,13 +1,13 @@
 // Workers come and go by the hundred under load: every completion ends, with its answer or with a stated
 // error, and nothing of any of them is left anywhere.
 
+#include "tests/support/allocated_bytes.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/unit/services/daemon/churn/star_hub.hpp"
 #include "tests/unit/services/daemon/churn/star_process.hpp"
 #include "tests/unit/services/daemon/churn/star_worker.hpp"
 
 #include <catch2/catch.hpp>
-
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,18 +18,9 @@
 #include <sstream>
 #include <thread>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define GODWIT_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define GODWIT_SANITIZED
-#endif
-#endif
-#ifdef GODWIT_SANITIZED
-#include <sanitizer/allocator_interface.h>
-#endif
-
 using namespace godwit;
+using test::allocated_bytes;
+using test::eventually;
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
@@ -38,16 +29,6 @@ namespace {
 std::uint64_t variable(const char* name, std::uint64_t otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
-}
-
-bool eventually(std::chrono::milliseconds within, const std::function<bool()>& what) {
-  const auto end = steady::now() + within;
-  while (!what()) {
-    if (steady::now() > end)
-      return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
 }
 
 std::size_t descriptors() {
@@ -62,17 +43,6 @@ std::size_t status(const std::string& name) {
     if (line.starts_with(name + ":"))
       return std::strtoull(line.c_str() + name.size() + 1, nullptr, 10);
   return 0;
-}
-
-/// What is allocated, in kB. Not what is resident: arenas of threads grow for a while, and a sanitizer keeps
-/// what was freed.
-double memory_now() {
-#ifdef GODWIT_SANITIZED
-  return static_cast<double>(__sanitizer_get_current_allocated_bytes()) / 1024;
-#else
-  const auto now = ::mallinfo2();
-  return static_cast<double>(now.uordblks + now.hblkhd) / 1024;
-#endif
 }
 
 /// What must be as before when nothing runs.
@@ -414,7 +384,8 @@ TEST_CASE("memory and descriptors stay flat over many completions") {
     REQUIRE(eventually(20s, reap));
     running.push_back(hub.ask(request_of(i, random)));
     if ((i + 1) % (requests / samples) == 0) {
-      memory.push_back(memory_now());
+      // Not what is resident: arenas of threads grow for a while, and a sanitizer keeps what was freed.
+      memory.push_back(static_cast<double>(allocated_bytes()) / 1024);
       open.push_back(descriptors());
     }
   }
