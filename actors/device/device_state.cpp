@@ -391,7 +391,20 @@ void device_state::compute(step_result& result) {
 void device_state::sample_rows(
   step_result& result, std::span<const planned_row> rows, std::span<const float> logits) {
   const std::size_t width = model_->shape().vocabulary;
+  std::vector<sampling_row> wanting;
+  for (const auto& planned : rows) {
+    const auto& which = residents_.at(candidates_[planned.candidate].sequence);
+    if (which.left() == 0) {
+      wanting.push_back({logits.subspan(wanting.size() * width, width), &which.sampling,
+        static_cast<position_t>(which.tokens.size()), which.tokens, which.prompt_length});
+    }
+  }
+  std::vector<sampled> chosen(wanting.size());
+  sampler_.sample(wanting, chosen, model_->threads(),
+    [&](std::size_t items, const row_sampler::job& job) { model_->share_out(items, job); });
+
   std::vector<row_result> done;
+  auto next = chosen.begin();
   for (const auto& planned : rows) {
     const auto key = candidates_[planned.candidate].sequence;
     auto& which = residents_.at(key);
@@ -402,9 +415,7 @@ void device_state::sample_rows(
     if (which.left() == 0) {
       row.outcome = row_outcome::sampled;
       row.position = static_cast<position_t>(which.tokens.size());
-      row.token = sample(
-        logits.first(width), which.sampling, row.position, which.tokens, which.prompt_length, scratch_);
-      logits = logits.subspan(width);
+      row.token = std::move(*next++);
       which.tokens.push_back(row.token.token);
       ++counters_->decoded_tokens;
     }

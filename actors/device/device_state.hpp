@@ -10,7 +10,7 @@
 #include "kernels/memory/page_pool.hpp"
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
-#include "kernels/sampling/sampler.hpp"
+#include "kernels/sampling/row_sampler.hpp"
 
 #include <array>
 #include <chrono>
@@ -158,7 +158,7 @@ class device_state {
   std::vector<row_result> preempted_; ///< to be reported with the next result
   std::vector<cache_insertion> insertions_;
   std::vector<float> logits_;
-  sampler_scratch scratch_;
+  row_sampler sampler_;
 
   step_number step_ = 0;
   std::string last_failure_;

@@ -6,6 +6,7 @@
 #include "messages/ids.hpp"
 #include "messages/result.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -98,6 +99,17 @@ class model {
     std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps = {}) = 0;
 
   virtual std::uint32_t max_rows() const = 0;
+
+  /// Work on the logits of a step, on the threads that computed it: calls `job(item, thread)` once for each
+  /// item below `items`; who is free takes the next one. Not during `forward`, and a job must not throw. A
+  /// model without a team of its own works on the calling thread.
+  virtual void share_out(
+    std::size_t items, const std::function<void(std::size_t item, std::uint32_t thread)>& job) {
+    for (std::size_t item = 0; item < items; ++item)
+      job(item, 0);
+  }
+  /// Threads of `share_out` at most; each has a number below.
+  virtual std::uint32_t threads() const { return 1; }
 };
 
 } // namespace godwit

@@ -8,6 +8,7 @@
 #include "messages/check.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <system_error>
 #include <vector>
@@ -43,6 +44,20 @@ class transformer final : public model {
   const model_shape& shape() const override { return shape_; }
   const std::string& fingerprint() const override { return fingerprint_; }
   std::uint32_t max_rows() const override { return max_rows_; }
+  std::uint32_t threads() const override { return threads_->size(); }
+
+  void share_out(
+    std::size_t items, const std::function<void(std::size_t item, std::uint32_t thread)>& job) override {
+    if (items == 1) { // nobody need be woken
+      job(0, 0);
+    } else if (items > 1) {
+      threads_->run([&](worker& self) {
+        for (std::size_t item = self.take(); item < items; item = self.take()) {
+          job(item, self.index());
+        }
+      });
+    }
+  }
 
   void forward(std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps) override {
     plan(chunks);

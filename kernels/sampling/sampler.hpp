@@ -30,11 +30,12 @@ struct sampler_scratch {
     float weight;
   };
 
-  std::vector<float> logits;         // [vocabulary]
+  std::vector<float> logits;         // [vocabulary], where settings change them
   std::vector<float> block_greatest; // of each block of logits
   std::vector<float> weights;        // [vocabulary]
   std::vector<float> block_weights;  // the greatest of each block of weights
   std::vector<double> block_sums;    // of each block of weights
+  std::vector<double> few_sums;      // what is summed of the greatest weights, of no use
   std::vector<double> sums_above;    // of those above where top_p may end
   std::vector<token_id> between;     // [vocabulary], ids of those where it may
   std::vector<double> bucket_sums;   // of the weights that share their leading bits

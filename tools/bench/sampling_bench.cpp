@@ -4,7 +4,7 @@
 #include "kernels/memory/page_pool.hpp"
 #include "kernels/memory/sequence.hpp"
 #include "kernels/models/model.hpp"
-#include "kernels/sampling/sampler.hpp"
+#include "kernels/sampling/row_sampler.hpp"
 #include "tools/bench/measuring.hpp"
 
 #include <algorithm>
@@ -83,7 +83,8 @@ result<sampling_rates> sampling(const model_settings& settings, std::uint32_t ro
   const auto all = ways();
   std::vector<double> steps;
   std::vector<std::vector<double>> seconds(all.size());
-  sampler_scratch scratch;
+  row_sampler sampler;
+  std::vector<sampled> tokens(rows);
   std::uint64_t chosen = 0; // keeps the compiler from leaving the work out
   for (std::uint32_t round = 0; round <= settings.rounds; ++round) {
     std::vector<chunk> chunks;
@@ -97,12 +98,16 @@ result<sampling_rates> sampling(const model_settings& settings, std::uint32_t ro
     runs->forward(chunks, logits);
     steps.push_back(seconds_since(begin));
     for (std::size_t w = 0; w < all.size(); ++w) {
-      const auto start = std::chrono::steady_clock::now();
+      std::vector<sampling_row> wanting;
       for (std::uint32_t i = 0; i < rows; ++i) {
-        const auto row = std::span{logits}.subspan(std::size_t{i} * shape.vocabulary, shape.vocabulary);
-        chosen += sample(row, all[w].settings, length + 1, prompt, length / 2, scratch).token;
+        wanting.push_back({std::span{logits}.subspan(std::size_t{i} * shape.vocabulary, shape.vocabulary),
+          &all[w].settings, length + 1, prompt, length / 2});
       }
+      const auto start = std::chrono::steady_clock::now();
+      sampler.sample(wanting, tokens, runs->threads(),
+        [&](std::size_t items, const row_sampler::job& job) { runs->share_out(items, job); });
       seconds[w].push_back(seconds_since(start));
+      chosen += tokens.back().token;
     }
     for (auto& stream : streams) {
       stream.truncate(length);

@@ -22,7 +22,8 @@ struct sampling_rates {
 };
 
 /// Measures the sampler on the logits of a step that decodes `rows` streams, each 128 tokens long with a last
-/// token of its own. One thread samples, as a node does. Medians over rounds, in which the ways take turns.
+/// token of its own. The threads of the step sample, as a node's do. Medians over rounds, in which the ways
+/// take turns.
 /// @returns what loading returns; `invalid_argument` for no rows or more than a step has
 result<sampling_rates> sampling(const model_settings& settings, std::uint32_t rows);
 

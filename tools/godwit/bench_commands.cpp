@@ -246,9 +246,10 @@ int bench_sampling(const settings& how, const bench_words& said) {
   std::vector<std::vector<std::string>> rows{{"SETTINGS", "MS", "A ROW, US", "OF THE STEP"}};
   for (const auto& way : rates->ways) {
     out.push_back({{"settings", way.name}, {"rows", rates->rows}, {"seconds", way.seconds},
-      {"step_seconds", rates->step_seconds}});
+      {"step_seconds", rates->step_seconds}, {"share", way.seconds / rates->step_seconds}});
     rows.push_back({way.name, fmt::format("{:.2f}", 1e3 * way.seconds),
-      fmt::format("{:.1f}", 1e6 * way.seconds / rates->rows), percent(way.seconds, rates->step_seconds)});
+      fmt::format("{:.1f}", 1e6 * way.seconds / rates->rows),
+      fmt::format("{:.1f} %", 100 * way.seconds / rates->step_seconds)});
   }
   how.json ? print_json(out) : print_table(rows);
   return exit_ok;

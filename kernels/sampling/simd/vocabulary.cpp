@@ -31,47 +31,77 @@ HWY_INLINE vfloat constant(float value) {
   return hn::Set(float_tag(), value);
 }
 
-/// exp_nonpositive of elementary.hpp, operation by operation.
-HWY_INLINE vfloat exp_nonpositive(vfloat x) {
-  const vfloat kept = hn::IfThenElse(hn::Lt(x, constant(-87.0F)), constant(-87.0F), x);
+/// Vectors that go side by side: each operation waits some cycles for the one before it, and a core looks
+/// only two or three such chains ahead on its own.
+inline constexpr std::size_t chains = 8;
+
+/// exp_nonpositive of elementary.hpp, operation by operation, and 1 above 0; what is no number gets 0.
+template <std::size_t Count>
+HWY_INLINE void exp_nonpositive(vfloat (&x)[Count]) {
+  const vfloat lowest = constant(-87.0F);
   const vfloat shift = constant(12582912.0F);
-  const vfloat shifted = hn::Add(hn::Mul(kept, constant(1.44269504088896341F)), shift);
-  const vfloat n = hn::Sub(shifted, shift);
-  vfloat r = hn::Sub(kept, hn::Mul(n, constant(0.693359375F)));
-  r = hn::Sub(r, hn::Mul(n, constant(-2.12194440e-4F)));
-  vfloat p = constant(1.9875691500e-4F);
-  p = hn::Add(hn::Mul(p, r), constant(1.3981999507e-3F));
-  p = hn::Add(hn::Mul(p, r), constant(8.3334519073e-3F));
-  p = hn::Add(hn::Mul(p, r), constant(4.1665795894e-2F));
-  p = hn::Add(hn::Mul(p, r), constant(1.6666665459e-1F));
-  p = hn::Add(hn::Mul(p, r), constant(5.0000001201e-1F));
-  p = hn::Add(hn::Mul(p, hn::Mul(r, r)), r);
-  p = hn::Add(p, constant(1.0F));
-  const auto power =
-    hn::Add(hn::Sub(hn::BitCast(int_tag(), shifted), hn::BitCast(int_tag(), shift)), hn::Set(int_tag(), 127));
-  const vfloat result = hn::Mul(p, hn::BitCast(float_tag(), hn::ShiftLeft<23>(power)));
-  return hn::IfThenZeroElse(hn::Lt(x, constant(-87.0F)), result);
+  vfloat r[Count];
+  vfloat p[Count];
+  vfloat power[Count];
+  for (std::size_t k = 0; k < Count; ++k) {
+    const auto counts = hn::Ge(x[k], lowest);
+    const vfloat kept = hn::Min(hn::IfThenElse(counts, x[k], lowest), hn::Zero(float_tag()));
+    const vfloat shifted = hn::Add(hn::Mul(kept, constant(1.44269504088896341F)), shift);
+    const vfloat n = hn::Sub(shifted, shift);
+    r[k] = hn::Sub(kept, hn::Mul(n, constant(0.693359375F)));
+    r[k] = hn::Sub(r[k], hn::Mul(n, constant(-2.12194440e-4F)));
+    const auto exponent = hn::Add(
+      hn::Sub(hn::BitCast(int_tag(), shifted), hn::BitCast(int_tag(), shift)), hn::Set(int_tag(), 127));
+    // What is multiplied by it is finite.
+    power[k] = hn::IfThenElseZero(counts, hn::BitCast(float_tag(), hn::ShiftLeft<23>(exponent)));
+  }
+  for (std::size_t k = 0; k < Count; ++k) {
+    p[k] = hn::Add(hn::Mul(constant(1.9875691500e-4F), r[k]), constant(1.3981999507e-3F));
+  }
+  const auto step = [&](float next) HWY_ATTR {
+    for (std::size_t k = 0; k < Count; ++k) {
+      p[k] = hn::Add(hn::Mul(p[k], r[k]), constant(next));
+    }
+  };
+  step(8.3334519073e-3F);
+  step(4.1665795894e-2F);
+  step(1.6666665459e-1F);
+  step(5.0000001201e-1F);
+  for (std::size_t k = 0; k < Count; ++k) {
+    p[k] = hn::Add(hn::Mul(p[k], hn::Mul(r[k], r[k])), r[k]);
+  }
+  for (std::size_t k = 0; k < Count; ++k) {
+    x[k] = hn::Mul(hn::Add(p[k], constant(1.0F)), power[k]);
+  }
 }
 
-/// One block. @param count a multiple of `lanes`
-HWY_INLINE float tame_block(const float* logits, std::size_t count, float* out) {
-  const vfloat lowest = constant(-__builtin_inff());
+HWY_INLINE vfloat tame_vector(vfloat x) {
   const vfloat highest = constant(__FLT_MAX__);
-  vfloat most = lowest;
-  for (std::size_t i = 0; i < count; i += lanes) {
-    const vfloat x = hn::LoadU(float_tag(), logits + i);
-    const vfloat number = hn::IfThenElse(hn::Eq(x, x), x, lowest);
-    const vfloat tame = hn::IfThenElse(hn::Lt(highest, number), highest, number);
-    hn::StoreU(tame, float_tag(), out + i);
-    most = hn::IfThenElse(hn::Lt(most, tame), tame, most);
+  const vfloat number = hn::IfThenElse(hn::Eq(x, x), x, constant(-__builtin_inff()));
+  return hn::IfThenElse(hn::Lt(highest, number), highest, number);
+}
+
+/// One block. @param count a multiple of 16
+HWY_INLINE float greatest_of(const float* logits, std::size_t count) {
+  const vfloat lowest = constant(-__builtin_inff());
+  vfloat most[4] = {lowest, lowest, lowest, lowest};
+  const auto take = [&](std::size_t k, std::size_t at) HWY_ATTR {
+    const vfloat x = hn::LoadU(float_tag(), logits + at);
+    // False for what is no number.
+    most[k] = hn::IfThenElse(hn::Lt(most[k], x), x, most[k]);
+  };
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    for (std::size_t k = 0; k < 4; ++k) {
+      take(k, i + k * lanes);
+    }
   }
-  HWY_ALIGN float each[lanes];
-  hn::Store(most, float_tag(), each);
-  float greatest = each[0];
-  for (std::size_t lane = 1; lane < lanes; ++lane) {
-    greatest = each[lane] > greatest ? each[lane] : greatest;
+  for (; i < count; i += lanes) {
+    take(0, i);
   }
-  return greatest;
+  const auto greater = [](vfloat a, vfloat b) HWY_ATTR { return hn::IfThenElse(hn::Lt(a, b), b, a); };
+  const vfloat each = greater(greater(most[0], most[1]), greater(most[2], most[3]));
+  return hn::GetLane(hn::MaxOfLanes(float_tag(), tame_vector(each)));
 }
 
 /// Eight partial sums, of every eighth weight.
@@ -82,22 +112,18 @@ class block_sum {
       sums_[p] = hn::Zero(double_tag());
     }
   }
-  /// Eight weights.
-  HWY_INLINE void add(const float* weights) {
-    const hn::Rebind<float, double_tag> narrow;
-    for (std::size_t p = 0; p < parts; ++p) {
-      const auto some = hn::LoadU(narrow, weights + p * double_lanes);
-      sums_[p] = hn::Add(sums_[p], hn::PromoteTo(double_tag(), some));
-    }
-  }
-  /// Eight weights of which those below a limit count as zero.
-  HWY_INLINE void add_from(const float* weights, float least) {
-    const hn::Rebind<float, double_tag> narrow;
-    for (std::size_t p = 0; p < parts; ++p) {
-      const auto some = hn::LoadU(narrow, weights + p * double_lanes);
-      const auto kept = hn::IfThenZeroElse(hn::Lt(some, hn::Set(narrow, least)), some);
-      sums_[p] = hn::Add(sums_[p], hn::PromoteTo(double_tag(), kept));
-    }
+  /// One vector of weights, the first of which is the one numbered `at`.
+  HWY_INLINE void add(vfloat weights, std::size_t at) {
+    const std::size_t part = at % 8 / double_lanes;
+#if HWY_TARGET == HWY_SCALAR
+    sums_[part] = hn::Add(sums_[part], hn::PromoteTo(double_tag(), weights));
+#else
+    static_assert(lanes == 2 * double_lanes);
+    const hn::Half<float_tag> half;
+    sums_[part] = hn::Add(sums_[part], hn::PromoteTo(double_tag(), hn::LowerHalf(half, weights)));
+    auto& next = sums_[(part + 1) % parts];
+    next = hn::Add(next, hn::PromoteTo(double_tag(), hn::UpperHalf(half, weights)));
+#endif
   }
   /// Their sum as a tree.
   HWY_INLINE double total() const {
@@ -117,105 +143,117 @@ class block_sum {
   vdouble sums_[parts];
 };
 
-/// One block. @param count a multiple of 16, so that it is one of 8 and of `lanes`
-HWY_INLINE double weigh_block(
-  const float* logits, std::size_t count, float greatest, float temperature, float least, float* weights) {
-  const vfloat top = constant(greatest);
-  const vfloat divisor = constant(temperature);
-  const vfloat floor = constant(least);
-  for (std::size_t i = 0; i < count; i += lanes) {
-    const vfloat x = hn::Div(hn::Sub(hn::LoadU(float_tag(), logits + i), top), divisor);
-    const vfloat weight = exp_nonpositive(x);
-    hn::StoreU(hn::IfThenZeroElse(hn::Lt(weight, floor), weight), float_tag(), weights + i);
+/// `Count` vectors of a block.
+template <std::size_t Count>
+HWY_INLINE void weigh_vectors(
+  const float* logits, const weighing& how, float* weights, std::size_t at, block_sum& sum) {
+  vfloat x[Count];
+  for (std::size_t k = 0; k < Count; ++k) {
+    const vfloat logit = hn::LoadU(float_tag(), logits + at + k * lanes);
+    x[k] = hn::Div(hn::Sub(logit, constant(how.greatest)), constant(how.temperature));
   }
+  exp_nonpositive(x);
+  for (std::size_t k = 0; k < Count; ++k) {
+    const vfloat kept = hn::IfThenZeroElse(hn::Lt(x[k], constant(how.least)), x[k]);
+    if (weights != nullptr) {
+      hn::StoreU(kept, float_tag(), weights + at + k * lanes);
+    }
+    sum.add(kept, at + k * lanes);
+  }
+}
+
+/// One block. @param count a multiple of 16, so that it is one of 8 and of `lanes`
+HWY_INLINE double weigh_block(const float* logits, std::size_t count, const weighing& how, float* weights) {
   block_sum sum;
-  for (std::size_t i = 0; i < count; i += 8) {
-    sum.add(weights + i);
+  std::size_t i = 0;
+  for (; i + chains * lanes <= count; i += chains * lanes) {
+    weigh_vectors<chains>(logits, how, weights, i, sum);
+  }
+  for (; i < count; i += lanes) {
+    weigh_vectors<1>(logits, how, weights, i, sum);
   }
   return sum.total();
 }
 
-/// Calls `job(from, to)` with room for whole vectors: the last tokens go through a buffer that is filled up
-/// with minus infinity, which has no weight.
-template <class Job>
-HWY_INLINE void in_blocks(const float* from, std::size_t count, float* to, Job job) {
+/// Numbers in whole vectors.
+struct whole_block {
+  const float* from;
+  std::size_t count; ///< a multiple of 16
+};
+
+/// The block that begins at `start`. The last one is copied to `room` and filled up.
+HWY_INLINE whole_block block_at(
+  const float* numbers, std::size_t count, std::size_t start, float filling, float (&room)[block]) {
+  const std::size_t size = count - start < block ? count - start : block;
+  const std::size_t whole = (size + 15) / 16 * 16;
+  if (whole == size) {
+    return {numbers + start, whole};
+  }
+  for (std::size_t i = 0; i < whole; ++i) {
+    room[i] = i < size ? numbers[start + i] : filling;
+  }
+  return {room, whole};
+}
+
+void greatest_of_all(const float* logits, std::size_t count, float* greatest) {
+  float room[block];
   for (std::size_t start = 0; start < count; start += block) {
-    const std::size_t size = count - start < block ? count - start : block;
-    const std::size_t whole = (size + 15) / 16 * 16;
-    if (whole == size) {
-      job(from + start, whole, to + start);
-      continue;
-    }
-    float in[block];
-    float out[block];
-    for (std::size_t i = 0; i < whole; ++i) {
-      in[i] = i < size ? from[start + i] : -__builtin_inff();
-    }
-    job(in, whole, out);
-    __builtin_memcpy(to + start, out, size * sizeof(float));
+    const auto part = block_at(logits, count, start, -__builtin_inff(), room);
+    *greatest++ = greatest_of(part.from, part.count);
   }
 }
 
-void tame_all(const float* logits, std::size_t count, float* out, float* greatest) {
-  in_blocks(logits, count, out, [&](const float* from, std::size_t size, float* to) HWY_ATTR {
-    *greatest++ = tame_block(from, size, to);
-  });
-}
-
-void weigh_all(const float* logits, std::size_t count, float greatest, float temperature, float least,
-  float* weights, double* sums) {
-  in_blocks(logits, count, weights, [&](const float* from, std::size_t size, float* to) HWY_ATTR {
-    *sums++ = weigh_block(from, size, greatest, temperature, least, to);
-  });
-}
-
-/// Calls `job(block, from, count)` for blocks of which some weight may be at least `least`; the last one is
-/// filled up with zeros to a multiple of 16.
-template <class Job>
-HWY_INLINE void in_blocks_from(
-  const float* weights, std::size_t count, const float* greatest, float least, Job job) {
-  for (std::size_t start = 0; start < count; start += block) {
-    if (greatest[start / block] < least) {
-      continue;
+void sum_all(const float* logits, std::size_t count, const float* most, const weighing& how, double* sums) {
+  float room[block];
+  for (std::size_t start = 0; start < count; start += block, ++most, ++sums) {
+    *sums = 0;
+    if (*most >= how.least) {
+      const auto part = block_at(logits, count, start, -__builtin_inff(), room);
+      *sums = weigh_block(part.from, part.count, how, nullptr);
     }
-    const std::size_t size = count - start < block ? count - start : block;
-    const std::size_t whole = (size + 15) / 16 * 16;
-    if (whole == size) {
-      job(start / block, weights + start, whole);
-      continue;
-    }
-    float filled[block] = {};
-    __builtin_memcpy(filled, weights + start, size * sizeof(float));
-    job(start / block, filled, whole);
   }
 }
 
-float guess_all(const float* weights, std::size_t count, const float* greatest, float least) {
+void weigh_all(const float* logits, std::size_t count, const weighing& how, float* weights, double* sums) {
+  float room[block];
+  float out[block];
+  for (std::size_t start = 0; start < count; start += block) {
+    const auto part = block_at(logits, count, start, -__builtin_inff(), room);
+    const bool last = part.from == room;
+    *sums++ = weigh_block(part.from, part.count, how, last ? out : weights + start);
+    if (last) {
+      __builtin_memcpy(weights + start, out, (count - start) * sizeof(float));
+    }
+  }
+}
+
+float guess_all(const float* weights, std::size_t count, const float* most, float least) {
   // Four sums at a time, so that an addition need not wait for the last one.
-  vfloat a = hn::Zero(float_tag());
-  vfloat b = a;
-  vfloat c = a;
-  vfloat d = a;
+  vfloat sums[4] = {
+    hn::Zero(float_tag()), hn::Zero(float_tag()), hn::Zero(float_tag()), hn::Zero(float_tag())};
   const vfloat limit = constant(least);
-  const auto counted = [&](const float* from) HWY_ATTR {
+  const auto take = [&](std::size_t k, const float* from) HWY_ATTR {
     const vfloat w = hn::LoadU(float_tag(), from);
-    return hn::IfThenZeroElse(hn::Lt(w, limit), w);
+    sums[k] = hn::Add(sums[k], hn::IfThenZeroElse(hn::Lt(w, limit), w));
   };
-  in_blocks_from(
-    weights, count, greatest, least, [&](std::size_t, const float* from, std::size_t size) HWY_ATTR {
-      std::size_t i = 0;
-      for (; i + 4 * lanes <= size; i += 4 * lanes) {
-        a = hn::Add(a, counted(from + i));
-        b = hn::Add(b, counted(from + i + lanes));
-        c = hn::Add(c, counted(from + i + 2 * lanes));
-        d = hn::Add(d, counted(from + i + 3 * lanes));
+  float room[block];
+  for (std::size_t start = 0; start < count; start += block, ++most) {
+    if (*most < least) {
+      continue;
+    }
+    const auto part = block_at(weights, count, start, 0, room);
+    std::size_t i = 0;
+    for (; i + 4 * lanes <= part.count; i += 4 * lanes) {
+      for (std::size_t k = 0; k < 4; ++k) {
+        take(k, part.from + i + k * lanes);
       }
-      for (; i < size; i += lanes) {
-        a = hn::Add(a, counted(from + i));
-      }
-    });
+    }
+    for (; i < part.count; i += lanes) {
+      take(0, part.from + i);
+    }
+  }
   HWY_ALIGN float each[lanes];
-  hn::Store(hn::Add(hn::Add(a, b), hn::Add(c, d)), float_tag(), each);
+  hn::Store(hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])), float_tag(), each);
   float sum = 0;
   for (std::size_t i = 0; i < lanes; ++i) {
     sum += each[i];
@@ -223,43 +261,53 @@ float guess_all(const float* weights, std::size_t count, const float* greatest, 
   return sum;
 }
 
-std::size_t sums_of_all(const float* weights, std::size_t count, const float* greatest, float least,
-  float above, double* from_least, double* from_above, std::uint32_t* between) {
-  const std::uint32_t* const begin = between;
-  for (std::size_t b = 0; b * block < count; ++b) {
-    from_least[b] = 0;
-    from_above[b] = 0;
+/// The sum of a block's weights that are not below a limit.
+HWY_INLINE double sum_from(whole_block part, float least) {
+  block_sum sum;
+  for (std::size_t i = 0; i < part.count; i += lanes) {
+    const vfloat w = hn::LoadU(float_tag(), part.from + i);
+    sum.add(hn::IfThenElseZero(hn::Ge(w, constant(least)), w), i);
   }
-  in_blocks_from(
-    weights, count, greatest, least, [&](std::size_t b, const float* from, std::size_t size) HWY_ATTR {
+  return sum.total();
+}
+
+double sum_of_block(const float* weights, std::size_t count, float least) {
+  float room[block];
+  return sum_from(block_at(weights, count, 0, 0, room), least);
+}
+
+std::size_t sums_of_all(const float* weights, std::size_t count, const float* most, border limits,
+  double* from_least, double* from_above, std::uint32_t* between) {
+  const std::uint32_t* const begin = between;
+  float room[block];
+  for (std::size_t start = 0; start < count; start += block) {
+    *from_least = 0;
+    *from_above = 0;
+    if (*most++ >= limits.least) {
+      const auto part = block_at(weights, count, start, 0, room);
       const std::uint32_t* const first = between;
       block_sum high;
-      for (std::size_t i = 0; i < size; i += 16) {
-        high.add_from(from + i, above);
-        high.add_from(from + i + 8, above);
-        for (std::size_t at = i; at < i + 16; at += lanes) {
-          const vfloat w = hn::LoadU(float_tag(), from + at);
-          const auto found = hn::And(hn::Ge(w, constant(least)), hn::Lt(w, constant(above)));
-          if (hn::AllFalse(float_tag(), found)) {
-            continue;
-          }
-          for (std::size_t lane = at; lane < at + lanes; ++lane) {
-            if (from[lane] >= least && from[lane] < above) {
-              *between++ = static_cast<std::uint32_t>(b * block + lane);
-            }
-          }
+      std::uint64_t found[block / 64] = {}; // a bit for each weight
+      for (std::size_t i = 0; i < part.count; i += lanes) {
+        const vfloat w = hn::LoadU(float_tag(), part.from + i);
+        const auto above = hn::Ge(w, constant(limits.above));
+        high.add(hn::IfThenElseZero(above, w), i);
+        HWY_ALIGN std::uint8_t bits[8] = {};
+        hn::StoreMaskBits(float_tag(), hn::AndNot(above, hn::Ge(w, constant(limits.least))), bits);
+        found[i / 64] |= (std::uint64_t{bits[0]} | std::uint64_t{bits[1]} << 8) << i % 64;
+      }
+      for (std::size_t i = 0; i < block; i += 64) {
+        for (std::uint64_t left = found[i / 64]; left != 0; left &= left - 1) {
+          *between++ =
+            static_cast<std::uint32_t>(start + i + static_cast<std::size_t>(__builtin_ctzll(left)));
         }
       }
-      from_above[b] = high.total();
-      from_least[b] = from_above[b];
-      if (between != first) {
-        block_sum low;
-        for (std::size_t i = 0; i < size; i += 8) {
-          low.add_from(from + i, least);
-        }
-        from_least[b] = low.total();
-      }
-    });
+      *from_above = high.total();
+      *from_least = between == first ? *from_above : sum_from(part, limits.least);
+    }
+    ++from_least;
+    ++from_above;
+  }
   return static_cast<std::size_t>(between - begin);
 }
 
@@ -270,28 +318,37 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace godwit::vocabulary {
 
-HWY_EXPORT(tame_all);
+HWY_EXPORT(greatest_of_all);
+HWY_EXPORT(sum_all);
 HWY_EXPORT(weigh_all);
 HWY_EXPORT(guess_all);
+HWY_EXPORT(sum_of_block);
 HWY_EXPORT(sums_of_all);
 
-void tame(std::span<const float> logits, float* out, float* greatest) {
-  HWY_DYNAMIC_DISPATCH(tame_all)(logits.data(), logits.size(), out, greatest);
+void greatest_of(std::span<const float> logits, float* greatest) {
+  HWY_DYNAMIC_DISPATCH(greatest_of_all)(logits.data(), logits.size(), greatest);
 }
 
-void weigh(std::span<const float> logits, float greatest, float temperature, float least, float* weights,
-  double* sums) {
-  HWY_DYNAMIC_DISPATCH(weigh_all)(logits.data(), logits.size(), greatest, temperature, least, weights, sums);
+void sum(std::span<const float> logits, std::span<const float> most, const weighing& how, double* sums) {
+  HWY_DYNAMIC_DISPATCH(sum_all)(logits.data(), logits.size(), most.data(), how, sums);
 }
 
-float guess_sum(std::span<const float> weights, std::span<const float> greatest, float least) {
-  return HWY_DYNAMIC_DISPATCH(guess_all)(weights.data(), weights.size(), greatest.data(), least);
+void weigh(std::span<const float> logits, const weighing& how, float* weights, double* sums) {
+  HWY_DYNAMIC_DISPATCH(weigh_all)(logits.data(), logits.size(), how, weights, sums);
 }
 
-std::size_t sums_from(std::span<const float> weights, std::span<const float> greatest, border limits,
+float guess_sum(std::span<const float> weights, std::span<const float> most, float least) {
+  return HWY_DYNAMIC_DISPATCH(guess_all)(weights.data(), weights.size(), most.data(), least);
+}
+
+double sum_from(std::span<const float> weights, float least) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_block)(weights.data(), weights.size(), least);
+}
+
+std::size_t sums_from(std::span<const float> weights, std::span<const float> most, border limits,
   double* from_least, double* from_above, std::uint32_t* between) {
-  return HWY_DYNAMIC_DISPATCH(sums_of_all)(weights.data(), weights.size(), greatest.data(), limits.least,
-    limits.above, from_least, from_above, between);
+  return HWY_DYNAMIC_DISPATCH(sums_of_all)(
+    weights.data(), weights.size(), most.data(), limits, from_least, from_above, between);
 }
 
 } // namespace godwit::vocabulary

@@ -46,6 +46,13 @@ class fake_model final : public model {
   const std::string& fingerprint() const override { return fingerprint_; }
   std::uint32_t max_rows() const override { return rows_; }
 
+  /// In another order than asked, by three threads in turn.
+  std::uint32_t threads() const override { return 3; }
+  void share_out(std::size_t items, const std::function<void(std::size_t, std::uint32_t)>& job) override {
+    for (std::size_t item = items; item-- > 0;)
+      job(item, static_cast<std::uint32_t>(item % 3));
+  }
+
   void forward(std::span<const chunk> chunks, std::span<float> logits, const hidden_taps& taps) override {
     GODWIT_CHECK(taps.layers.empty());
     if (log_->before_step)

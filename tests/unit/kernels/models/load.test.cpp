@@ -6,9 +6,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <vector>
 
 using namespace godwit;
 using gguf::tensor_type;
@@ -38,6 +40,26 @@ TEST_CASE("a model knows its numbers and what computes it") {
   CHECK(shape.ops == ops::choose("cpu").value());
   CHECK(runs->max_rows() == 512);
   CHECK(load(made.file(), "reference")->shape().kv.type == kv_type::f32);
+}
+
+TEST_CASE("work on logits is shared out once each, between threads that each do one thing at a time") {
+  const memory_model made{tiny_llama{}};
+  for (const std::uint32_t threads : {1U, 2U, 3U}) {
+    const auto runs = load(made.file(), "cpu", threads);
+    REQUIRE(runs->threads() == threads);
+    for (const std::size_t items : {0U, 1U, 2U, 64U}) {
+      std::vector<int> times(items, 0);
+      std::vector<std::atomic<int>> busy(threads);
+      std::atomic<bool> alone{true};
+      runs->share_out(items, [&](std::size_t item, std::uint32_t thread) {
+        alone = alone && thread < threads && busy[thread]++ == 0;
+        ++times[item];
+        --busy[thread];
+      });
+      CHECK(times == std::vector<int>(items, 1));
+      CHECK(alone);
+    }
+  }
 }
 
 TEST_CASE("the forced implementation is the one that runs") {

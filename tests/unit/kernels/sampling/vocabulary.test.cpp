@@ -27,21 +27,33 @@ std::vector<float> noisy_logits(std::size_t size) {
   return logits;
 }
 
+/// What a logit counts as.
+float tame(float logit) {
+  return std::isnan(logit) ? -infinity : std::min(logit, std::numeric_limits<float>::max());
+}
+
 struct passes {
-  std::vector<float> tame;
   std::vector<float> greatest;
   std::vector<float> weights;
   std::vector<double> sums;
+  float most = 0; ///< of all logits
 };
 
 passes run(const std::vector<float>& logits, float temperature, float least) {
   const auto blocks = vocabulary::blocks_of(logits.size());
-  passes out{std::vector<float>(logits.size()), std::vector<float>(blocks), std::vector<float>(logits.size()),
-    std::vector<double>(blocks)};
-  vocabulary::tame(logits, out.tame.data(), out.greatest.data());
-  const float most = *std::ranges::max_element(out.greatest);
-  vocabulary::weigh(out.tame, most, temperature, least, out.weights.data(), out.sums.data());
+  passes out{std::vector<float>(blocks), std::vector<float>(logits.size()), std::vector<double>(blocks)};
+  vocabulary::greatest_of(logits, out.greatest.data());
+  out.most = *std::ranges::max_element(out.greatest);
+  vocabulary::weigh(logits, {out.most, temperature, least}, out.weights.data(), out.sums.data());
   return out;
+}
+
+/// The greatest weight of each block.
+std::vector<float> most_of_blocks(const std::vector<float>& weights) {
+  std::vector<float> most(vocabulary::blocks_of(weights.size()));
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    most[i / vocabulary::block] = std::max(most[i / vocabulary::block], weights[i]);
+  return most;
 }
 
 template <class Value>
@@ -78,29 +90,48 @@ void on_each_target(Check check) {
 
 } // namespace
 
-TEST_CASE("tame logits have no NaN and no plus infinity, and each block knows its greatest") {
-  const std::vector<float> logits{1, std::nanf(""), infinity, -infinity, -2};
-  const auto made = run(logits, 1, 0);
-  CHECK(made.tame == std::vector<float>{1, -infinity, std::numeric_limits<float>::max(), -infinity, -2});
-  CHECK(made.greatest == std::vector<float>{std::numeric_limits<float>::max()});
+TEST_CASE("each block knows its greatest logit, where a NaN is the least and infinity the greatest float") {
+  std::vector<float> greatest(1);
+  const auto greatest_of = [&](std::vector<float> logits) {
+    vocabulary::greatest_of(logits, greatest.data());
+    return greatest[0];
+  };
+  CHECK(greatest_of({1, std::nanf(""), -infinity, -2}) == 1);
+  CHECK(greatest_of({std::nanf(""), -7}) == -7);
+  CHECK(greatest_of({std::nanf(""), -infinity}) == -infinity);
+  CHECK(greatest_of({1, infinity, -2}) == std::numeric_limits<float>::max());
 
-  const auto noisy = run(noisy_logits(1000), 1, 0);
-  REQUIRE(noisy.greatest.size() == 4);
-  for (std::size_t block = 0; block < 4; ++block)
-    CHECK(
-      noisy.greatest[block]
-      == *std::max_element(noisy.tame.begin() + static_cast<std::ptrdiff_t>(256 * block),
-        noisy.tame.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(256 * block + 256, 1000))));
+  const auto size = GENERATE(1U, 17U, 255U, 1000U, 49152U);
+  const auto logits = noisy_logits(size);
+  std::vector<float> expected(vocabulary::blocks_of(size), -infinity);
+  for (std::size_t i = 0; i < size; ++i)
+    expected[i / vocabulary::block] = std::max(expected[i / vocabulary::block], tame(logits[i]));
+  on_each_target([&] { CHECK(run(logits, 1, 0).greatest == expected); });
+}
+
+TEST_CASE("logits that are no numbers have no weight, and infinity has that of the greatest float") {
+  std::vector<float> logits(40, 0);
+  logits[3] = infinity;
+  logits[7] = std::nanf("");
+  logits[20] = -infinity;
+  logits[38] = std::numeric_limits<float>::max();
+  on_each_target([&] {
+    const auto made = run(logits, 0.5F, 0);
+    std::vector<float> expected(40, 0);
+    expected[3] = expected[38] = 1;
+    CHECK(made.weights == expected);
+    CHECK(made.sums == std::vector<double>{2});
+  });
 }
 
 TEST_CASE("weights are the softmax's numerators, and none is below the least") {
   const auto logits = noisy_logits(777);
   const float least = 0.001F;
   const auto made = run(logits, 0.7F, least);
-  const float most = *std::ranges::max_element(made.greatest);
   double whole = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double exact = std::exp((static_cast<double>(made.tame[i]) - static_cast<double>(most)) / 0.7F);
+    const double exact =
+      std::exp((static_cast<double>(tame(logits[i])) - static_cast<double>(made.most)) / 0.7F);
     if (exact > 0.001001)
       CHECK(made.weights[i] == Approx(exact).epsilon(1e-5));
     else if (exact < 0.000999)
@@ -111,21 +142,42 @@ TEST_CASE("weights are the softmax's numerators, and none is below the least") {
 }
 
 TEST_CASE("every instruction set gives the bits of the scalar exp, for every length of the last block") {
-  const auto size = GENERATE(1U, 15U, 16U, 17U, 255U, 256U, 257U, 300U, 49152U, 50257U);
+  const auto size = GENERATE(1U, 15U, 16U, 17U, 80U, 255U, 256U, 257U, 300U, 49152U, 50257U);
   const auto logits = noisy_logits(size);
   const auto expected = run(logits, 0.9F, 0.0F);
-  const float most = *std::ranges::max_element(expected.greatest);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < size; ++i)
-    wrong += expected.weights[i] == exp_nonpositive((expected.tame[i] - most) / 0.9F) ? 0 : 1;
+    wrong += expected.weights[i] == exp_nonpositive((tame(logits[i]) - expected.most) / 0.9F) ? 0 : 1;
   CHECK(wrong == 0);
   on_each_target([&] {
     const auto made = run(logits, 0.9F, 0.0F);
-    CHECK(same_bits(made.tame, expected.tame));
     CHECK(same_bits(made.greatest, expected.greatest));
     CHECK(same_bits(made.weights, expected.weights));
     CHECK(same_bits(made.sums, expected.sums));
   });
+}
+
+TEST_CASE("sums are the stated trees over every eighth weight, with weights or without") {
+  const auto size = GENERATE(1U, 17U, 300U, 3000U);
+  const auto logits = noisy_logits(size);
+  for (const float least : {0.0F, 0.01F, 0.5F}) {
+    const auto made = run(logits, 0.9F, least);
+    std::vector<double> expected;
+    for (std::size_t start = 0; start < size; start += vocabulary::block) {
+      double part[8] = {};
+      for (std::size_t i = start; i < std::min<std::size_t>(start + vocabulary::block, size); ++i)
+        part[i % 8] += static_cast<double>(made.weights[i]);
+      expected.push_back(
+        ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7])));
+    }
+    const auto most = most_of_blocks(run(logits, 0.9F, 0).weights);
+    on_each_target([&] {
+      CHECK(same_bits(run(logits, 0.9F, least).sums, expected));
+      std::vector<double> alone(expected.size(), -1);
+      vocabulary::sum(logits, most, {made.most, 0.9F, least}, alone.data());
+      CHECK(same_bits(alone, expected));
+    });
+  }
 }
 
 TEST_CASE("sums above limits are those of the weights with zeros below, on every instruction set") {
@@ -133,9 +185,7 @@ TEST_CASE("sums above limits are those of the weights with zeros below, on every
   const auto logits = noisy_logits(size);
   const auto made = run(logits, 0.9F, 0.0F);
   const auto blocks = made.greatest.size();
-  std::vector<float> most(blocks);
-  for (std::size_t i = 0; i < size; ++i)
-    most[i / vocabulary::block] = std::max(most[i / vocabulary::block], made.weights[i]);
+  const auto most = most_of_blocks(made.weights);
 
   for (const auto limits : {vocabulary::border{0.5F, 0.6F}, {1e-3F, 1.1e-3F}, {1e-6F, 1e-5F}, {1e-30F, 1.0F},
          {1.0F, 2.0F}, {0.25F, 0.25F}}) {
@@ -157,6 +207,13 @@ TEST_CASE("sums above limits are those of the weights with zeros below, on every
       CHECK(same_bits(low, from_least));
       CHECK(same_bits(high, from_above));
       CHECK(found == between);
+      for (std::size_t block = 0; block < blocks; ++block) {
+        const auto start = block * vocabulary::block;
+        const auto part =
+          std::span(made.weights).subspan(start, std::min<std::size_t>(vocabulary::block, size - start));
+        low[block] = vocabulary::sum_from(part, limits.least);
+      }
+      CHECK(same_bits(low, from_least));
       CHECK(vocabulary::guess_sum(made.weights, most, limits.least) == Approx(sum).epsilon(1e-5));
     });
   }
