@@ -185,6 +185,13 @@ void watch_mesh(metrics& figures, source_of_mesh source) {
     [](const role& one) { return one.refused; });
   of_roles("godwit_role_dropped_total", metric_kind::total, "Letters for which nobody was there",
     [](const role& one) { return one.dropped; });
+  figures.watch_each("godwit_registry_up", metric_kind::level,
+    "1 while the registry of nodes tells which there are, 0 while it is away", [source] {
+      values out;
+      if (const auto now = source())
+        out.push_back({{}, now->figures().registry_trouble.empty() ? 1.0 : 0.0});
+      return out;
+    });
   figures.watch_each(
     "godwit_link_references", metric_kind::level, "Actors of this node that others hold", [source] {
       values out;

@@ -188,6 +188,11 @@ class group_nodes final : public registry {
     });
   }
 
+  std::string trouble() const override {
+    const std::lock_guard lock(mutex_);
+    return trouble_;
+  }
+
   void stop() override {
     {
       const std::lock_guard lock(mutex_);
@@ -230,6 +235,10 @@ class group_nodes final : public registry {
   /// Tells what has changed since the last time. What is wrong is said once.
   void look() {
     const auto all = members();
+    {
+      const std::lock_guard lock(mutex_);
+      trouble_ = all ? std::string{} : all.error().message;
+    }
     if (!all)
       return complain(options_.file.string(), all.error()); // the nodes that were known stay
     complaints_.erase(options_.file.string());
@@ -282,9 +291,10 @@ class group_nodes final : public registry {
   std::function<void(const registry_change&)> watcher_;
   std::map<node_name, node_record> known_;
   std::map<std::string, std::string> complaints_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  mutable std::mutex mutex_; ///< of the next two
+  std::string trouble_;      ///< of the group's file
   bool stopped_ = false;
+  std::condition_variable wake_;
   std::thread thread_;
 };
 

@@ -42,12 +42,13 @@ class node_mesh final : public mesh {
       link_(std::move(link)), roles_(std::make_shared<role_table>(self_.name)),
       directories_(std::make_shared<session_nodes>(self_.name, serves_sessions(self_.roles))),
       sessions_(directories_) {
-    shell_ = spawn_mesh_shell(
-      system_, {self_.name, self_.models, std::move(place), std::move(refused), pace, exchange_, roles_,
-                 directories_, [link = std::weak_ptr(link_)]() -> std::vector<link::peer_status> {
-                   const auto now = link.lock();
-                   return now ? now->snapshot() : std::vector<link::peer_status>{};
-                 }});
+    shell_ = spawn_mesh_shell(system_,
+      {self_.name, self_.models, std::move(place), std::move(refused), pace, exchange_, roles_, directories_,
+        [link = std::weak_ptr(link_)]() -> std::vector<link::peer_status> {
+          const auto now = link.lock();
+          return now ? now->snapshot() : std::vector<link::peer_status>{};
+        },
+        [nodes = nodes_] { return nodes->trouble(); }});
     list_ = caf::actor_cast<mesh_nodes_actor>(shell_);
     exchange_->publish("mesh", caf::actor_cast<mesh_peer_actor>(shell_));
     exchange_->watch_peers(
@@ -108,6 +109,7 @@ class node_mesh final : public mesh {
     mesh_figures out;
     out.peers = link_->snapshot();
     out.roles = roles_->figures();
+    out.registry_trouble = nodes_->trouble();
     out.references = exchange_->references();
     out.dead_letters = link_->counters().dead_letters.load();
     for (const auto& each : out.roles)

@@ -235,7 +235,7 @@ letter<schema::NodeList> list_of(self_pointer self, const roll_call& roll) {
       out.back().why = failed->second;
     return out.back();
   };
-  add(state.parts.self, "self", {});
+  add(state.parts.self, "self", state.parts.registry_trouble());
   for (const auto& [name, node] : state.view->nodes()) {
     const auto link = links.find(name);
     if (node.up) {

@@ -94,6 +94,8 @@ struct shell_parts {
   std::shared_ptr<session_nodes> sessions;
   /// The link's view of the peers; does not wait.
   std::function<std::vector<link::peer_status>()> peers;
+  /// What is wrong with the registry; empty: nothing.
+  std::function<std::string()> registry_trouble;
 };
 
 /// Asks the nodes that come what they serve, and puts that into place.

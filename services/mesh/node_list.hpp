@@ -15,7 +15,7 @@ namespace godwit {
 struct listed_node {
   node_name name;
   std::string link; ///< self, up, away
-  std::string why;  ///< not up, not used, or without an answer
+  std::string why;  ///< not up, not used, or without an answer; of this node: what is wrong with its registry
   std::chrono::microseconds round_trip{0};
   std::optional<letter<schema::NodeStatus>> status; ///< what it said of itself
 };

@@ -82,6 +82,11 @@ class table_registry final : public registry {
     thread_ = std::thread([this] { run(); });
   }
 
+  std::string trouble() const override {
+    const std::lock_guard lock(trouble_mutex_);
+    return away_words_.empty() ? name_words_ : away_words_;
+  }
+
   void stop() override {
     {
       const std::lock_guard lock(mutex_);
@@ -167,8 +172,10 @@ class table_registry final : public registry {
       return;
     if (clock::now() >= next_read_ && !read())
       return;
-    if (std::exchange(away_, false))
+    if (std::exchange(away_, false)) {
+      say(away_words_, {});
       options_.report("the registry's database is back, at " + line_->server);
+    }
     if (stopping_)
       return;
     const auto steady = view_.next();
@@ -199,12 +206,16 @@ class table_registry final : public registry {
     if (clock::now() - began > options_.limit / 2)
       view_.away(since_start(clock::now()));
     if (held_) {
-      name_lost_ = false;
+      if (std::exchange(name_lost_, false))
+        say(name_words_, {});
       return true;
     }
-    if (!std::exchange(name_lost_, true))
-      options_.report("another process of this mesh took the name " + options_.self.value
-                      + " while this one did not beat: others use that one");
+    if (!std::exchange(name_lost_, true)) {
+      const auto words = "another process of this mesh took the name " + options_.self.value
+                         + " while this one did not beat: others use that one";
+      say(name_words_, words);
+      options_.report(words);
+    }
     return true;
   }
 
@@ -292,8 +303,17 @@ class table_registry final : public registry {
   /// What went wrong is told once, until the database is back.
   void away(const error& why) {
     view_.away(since_start(clock::now()));
-    if (running_ && !stopping_ && !std::exchange(away_, true))
-      options_.report("the registry's database is away, the nodes that were known stay: " + why.message);
+    if (!running_ || stopping_)
+      return;
+    const auto words = "the registry's database is away, the nodes that were known stay: " + why.message;
+    say(away_words_, words);
+    if (!std::exchange(away_, true))
+      options_.report(words);
+  }
+
+  void say(std::string& what, std::string words) {
+    const std::lock_guard lock(trouble_mutex_);
+    what = std::move(words);
   }
 
   void wait(milliseconds time) {
@@ -314,6 +334,10 @@ class table_registry final : public registry {
   std::atomic<bool> changed_{false}; ///< what is said of this node
   std::atomic<bool> poked_{false};   ///< a wait for news ends
   std::thread thread_;
+
+  mutable std::mutex trouble_mutex_; ///< of the next two
+  std::string away_words_;           ///< why the database is away
+  std::string name_words_;           ///< who has this node's name
 
   // Of one thread at a time.
   std::optional<postgres::primary> line_;

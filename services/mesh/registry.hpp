@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace godwit {
 
@@ -30,6 +31,10 @@ class registry {
   /// Calls `watcher` for every other node that is known now, before it returns, and then for each that comes,
   /// changes or leaves, one after the other on a thread of the registry: do no work in it. One watcher.
   virtual void watch(std::function<void(const registry_change&)> watcher) = 0;
+
+  /// What keeps news of other nodes from this one now, or its own from them: the registry's store is away, or
+  /// cannot be read. Empty: nothing. From any thread, at any time.
+  virtual std::string trouble() const { return {}; }
 
   /// Takes this node off, where that means something. The watcher is not called any more when this returns.
   virtual void stop() = 0;

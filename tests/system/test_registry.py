@@ -119,6 +119,11 @@ class Registry(unittest.TestCase):
         for away in (1, 7, 0.2):
             self.server.kill()
             time.sleep(away)
+            if away > 5:
+                self.assertEqual(core.metric("godwit_registry_up"), 0)
+                reasons = {each["name"]: each.get("reason", "") for each in core.call("GET", "/v1/nodes").json["data"]}
+                self.assertIn("database is away", reasons["core"])
+                self.assertEqual(reasons["one"], "")
             self.server.start()
             time.sleep(2)
         self.assertEqual(told(core, session), self.alone["long"])
@@ -128,6 +133,7 @@ class Registry(unittest.TestCase):
         for node in (core, one):
             lost, back = self.told_by(node, "is away, the nodes"), self.told_by(node, "database is back")
             self.assertTrue(1 <= back <= lost <= 3, (lost, back))
+        until(lambda: core.metric("godwit_registry_up") == 1, "the registry is there")
         # New ones come in as before.
         self.mesh.make("two").start()
         until(lambda: links(core).get("two") == "up", "the new node is known")

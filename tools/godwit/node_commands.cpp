@@ -37,10 +37,16 @@ int show_nodes(client& node, const settings& how) {
     print_json(answer->body);
     return exit_ok;
   }
-  std::vector<std::vector<std::string>> rows{{"NODE", "STATE", "LINK", "ROLES", "MODEL"}};
-  for (const auto& item : member(answer->body, "data"))
+  std::vector<std::vector<std::string>> rows{{"NODE", "STATE", "LINK", "ROLES", "MODEL", "REASON"}};
+  bool reasons = false;
+  for (const auto& item : member(answer->body, "data")) {
     rows.push_back({plain(member(item, "name")), plain(member(item, "state")), link_of(item),
-      joined(member(item, "roles")), plain(member(item, "model"))});
+      joined(member(item, "roles")), plain(member(item, "model")), plain(member(item, "reason"))});
+    reasons = reasons || !rows.back().back().empty();
+  }
+  if (!reasons)
+    for (auto& row : rows)
+      row.pop_back();
   print_table(rows);
   return exit_ok;
 }

@@ -129,6 +129,7 @@ TEST_CASE_METHOD(fixture, "a file that breaks, and a node without a key, are tol
   REQUIRE(made);
   watch(**made);
   REQUIRE(count() == 1);
+  CHECK((*made)->trouble().empty());
   write("group: [\n");
   const auto told = [&](std::size_t times) {
     return [this, times] {
@@ -140,8 +141,10 @@ TEST_CASE_METHOD(fixture, "a file that breaks, and a node without a key, are tol
   std::this_thread::sleep_for(30ms);
   CHECK(told(1)());
   CHECK(count() == 1);
+  CHECK((*made)->trouble().find(options().file.string()) != std::string::npos);
   write(text(3)); // the third has no key yet
   CHECK(eventually(told(2)));
+  CHECK((*made)->trouble().empty());
   CHECK(count() == 1);
   keys("g-worker-2");
   CHECK(eventually([&] { return count() == 2; }));

@@ -282,6 +282,28 @@ TEST_CASE_METHOD(fixture, "the list of nodes shows each as it is") {
   CHECK(alpha->list().size() == 3);
 }
 
+TEST_CASE_METHOD(
+  fixture, "a registry that is away is shown with the node that lacks it, and nothing else changes") {
+  auto alpha = node("alpha", {"gateway"});
+  auto beta = node("beta", {"tokenizer"});
+  REQUIRE(eventually([&] { return alpha->list()["beta"].state == "ready"; }));
+  CHECK(alpha->list()["alpha"].why.empty());
+  CHECK(alpha->of().figures().registry_trouble.empty());
+  const auto say = [this](const std::string& words) {
+    const std::lock_guard lock(all->mutex);
+    all->trouble = words;
+  };
+  say("the database is away");
+  auto list = alpha->list();
+  CHECK(list["alpha"].why == "the database is away");
+  CHECK(list["alpha"].state == "ready");
+  CHECK(list["beta"].why.empty());
+  CHECK(list["beta"].state == "ready");
+  CHECK(alpha->of().figures().registry_trouble == "the database is away");
+  say("");
+  CHECK(alpha->list()["alpha"].why.empty());
+}
+
 TEST_CASE_METHOD(fixture, "what went over a link is counted for each peer") {
   auto alpha = node("alpha", {"gateway"});
   auto beta = node("beta", {"tokenizer"});

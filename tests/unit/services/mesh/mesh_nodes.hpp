@@ -10,6 +10,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/atom.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
@@ -39,6 +40,7 @@ struct board {
   std::mutex mutex;
   std::map<node_name, node_record> records;
   std::map<node_name, watcher> watchers;
+  std::string trouble;
 };
 
 /// A registry in memory: nodes come by announcing themselves.
@@ -64,6 +66,10 @@ class board_registry final : public registry {
       if (name != self_)
         watcher({record, true});
     on_->watchers.insert_or_assign(self_, std::move(watcher));
+  }
+  std::string trouble() const override {
+    const std::lock_guard lock(on_->mutex);
+    return on_->trouble;
   }
   void stop() override {
     const std::lock_guard lock(on_->mutex);
@@ -142,6 +148,7 @@ class test_node {
     const change& more = {}, bool keys = true)
     : name_(name), source(std::make_shared<status_source>()) {
     config_.set("scheduler.max-threads", 2);
+    config_.set("scheduler.policy", caf::atom("sharing")); // as a node has it
     system_ = std::make_unique<caf::actor_system>(config_);
     source->roles = roles;
     mesh_options options;

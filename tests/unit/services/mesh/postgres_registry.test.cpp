@@ -50,6 +50,7 @@ class member {
     options_.report = [this](const std::string& text) {
       const std::lock_guard lock(mutex_);
       reports_.push_back(text);
+      trouble_then_.push_back(registry_->trouble());
     };
     record_.name = options_.self;
     record_.incarnation = 1'000;
@@ -79,6 +80,12 @@ class member {
   }
   result<void> announce() { return registry_->announce(record_); }
   void leave() { registry_->stop(); }
+  std::string trouble() const { return registry_->trouble(); }
+  /// What it was with each report.
+  std::vector<std::string> trouble_then() {
+    const std::lock_guard lock(mutex_);
+    return trouble_then_;
+  }
 
   node_record& record() { return record_; }
   bool sees(std::size_t count) {
@@ -110,6 +117,7 @@ class member {
   std::map<std::string, node_record> there_;
   std::string changes_;
   std::vector<std::string> reports_;
+  std::vector<std::string> trouble_then_;
   node_record record_;
   std::shared_ptr<registry> registry_;
 };
@@ -188,7 +196,9 @@ TEST_CASE("a process that lost its name while it was stopped is told, and takes 
   server().ask("UPDATE " + table + " SET holder = 'other', beat = clock_timestamp() + interval '2 s'");
   CHECK(eventually([&] { return alpha.reported("took the name alpha") == 1; }));
   CHECK(eventually([&] { return server().ask("SELECT holder = 'other' FROM " + table) == "f"; }));
+  CHECK(eventually([&] { return alpha.trouble().empty(); }));
   CHECK(alpha.reports().size() == 1);
+  CHECK(alpha.trouble_then() == alpha.reports());
 }
 
 TEST_CASE("without the database the last known list stays, which is told once, and it goes on afterwards") {
@@ -202,10 +212,12 @@ TEST_CASE("without the database the last known list stays, which is told once, a
   for (std::size_t round = 1; round <= 2; ++round) {
     own.kill();
     CHECK(eventually([&] { return alpha.reported("is away") == round; }));
+    CHECK(alpha.trouble().find("database is away") != std::string::npos);
     std::this_thread::sleep_for(1'500ms); // longer than a beat may be old
     own.start();
     CHECK(
       eventually([&] { return alpha.reported("is back") == round && beta.reported("is back") == round; }));
+    CHECK(alpha.trouble().empty());
   }
   member gamma("gamma", "godwit", own.url());
   REQUIRE(gamma.join());
