@@ -130,8 +130,15 @@ void peers::close(end_cause cause, moment now) {
 
 // --- beats ---
 
+/// When to beat next. All peers are told in one go: waking up for each would cost more than its beat.
+moment peers::next_beats(moment now) {
+  if (beats_at_ <= now)
+    beats_at_ = now + pace_.beat;
+  return beats_at_;
+}
+
 void peers::beat(peer& one, moment now) {
-  one.next_beat = now + pace_.beat;
+  one.next_beat = next_beats(now);
   if (one.control.size() >= most_control)
     return;
   ++one.beats;

@@ -143,6 +143,7 @@ class peers {
   void lose(peer& one, end_cause cause, const std::string& why, moment now);
   void hang_up(peer& one);
   void say_bye(peer& one, end_cause cause);
+  moment next_beats(moment now);
   void beat(peer& one, moment now);
   void check(peer& one, moment now);
   moment due_of(const peer& one) const;
@@ -159,6 +160,7 @@ class peers {
   std::uint64_t last_session_;
   std::map<std::string, std::unique_ptr<peer>, std::less<>> all_;
   moment due_ = never;
+  moment beats_at_{0}; ///< the next beats, of all peers
   bool closed_ = false;
 };
 

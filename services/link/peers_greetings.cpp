@@ -117,7 +117,7 @@ void peers::on_welcome(peer& one, const hello& said, moment now) {
   one.welcomed = true;
   one.heard = now;
   one.echoed = now;
-  one.next_beat = now + pace_.beat;
+  one.next_beat = next_beats(now);
   due_ = std::min(due_, one.next_beat);
   come_up(one, now);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-// Frames of ZeroMQ's from bytes of ours. For zmq_transport.cpp only: ZeroMQ stays there and in the keys.
+// Frames of ZeroMQ's from bytes of ours. For zmq_transport.cpp and its parts only: ZeroMQ stays there and in
+// the keys.
 
 #include "services/link/transport.hpp"
 

@@ -1,5 +1,6 @@
 #include "services/link/zmq_setup.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -75,3 +76,21 @@ zmq::socket_t client_socket(zmq::context_t& context, const socket_options& optio
 }
 
 } // namespace godwit::link::detail
+
+namespace godwit::link {
+
+bool is_loopback(std::string_view endpoint) {
+  constexpr std::string_view tcp = "tcp://";
+  if (!endpoint.starts_with(tcp))
+    return false;
+  endpoint.remove_prefix(tcp.size());
+  if (endpoint.starts_with("[::1]:"))
+    return true;
+  const auto host = endpoint.substr(0, endpoint.rfind(':'));
+  if (!host.starts_with("127."))
+    return false;
+  // A name could begin with 127. too.
+  return std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+}
+
+} // namespace godwit::link

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <set>
+
 using namespace godwit;
 using namespace godwit::link;
 using namespace godwit::link::simulated;
@@ -70,6 +72,25 @@ TEST_CASE("a node is up within a second of its start, whatever another that wait
     CHECK(alpha->up("beta"));
     CHECK(beta->up("alpha"));
   }
+}
+
+TEST_CASE("a node beats for all its peers in one go, whenever they came") {
+  network net(1);
+  const auto alpha = net.start("alpha");
+  for (const auto* const name : {"beta", "gamma", "delta"}) {
+    net.start(name);
+    net.introduce("alpha", name);
+    net.pass(170 * millisecond);
+  }
+  net.pass(second);
+  std::set<moment> next;
+  for (const auto& [name, one] : alpha->subject.members().all()) {
+    CHECK(one->state == peer_state::up);
+    next.insert(one->next_beat);
+  }
+  REQUIRE(next.size() == 1);
+  CHECK(*next.begin() > net.now);
+  CHECK(*next.begin() <= net.now + 500 * millisecond);
 }
 
 TEST_CASE_METHOD(pair_of_nodes, "a request is answered, also one made before the nodes have met") {
