@@ -37,8 +37,10 @@ void onboard_policy::host_took(std::uint32_t blocks, double seconds) {
 }
 
 void onboard_policy::disk_took(std::uint32_t blocks, double seconds) {
-  if (blocks > 0)
-    average(disk_block_, seconds / blocks);
+  if (blocks == 0)
+    return;
+  average(disk_block_, seconds / blocks);
+  disk_known_ = true;
 }
 
 void onboard_policy::prefill_took(double work, double seconds) {
@@ -71,7 +73,8 @@ onboard_policy::choice onboard_policy::choose(
     all.gap = disk / 2;
     all.disk -= all.gap;
   }
-  if (mode_ != onboarding::measured || !work_)
+  // A disk that was never read is read: what is assumed of it is no reason to compute anything.
+  if (mode_ != onboarding::measured || !work_ || (disk > 0 && !disk_known_))
     return all;
   const auto some = expect(host, 0);
   const auto gain = [](const choice& one) { return one.compute - one.seconds; };

@@ -13,7 +13,7 @@ enum class onboarding : std::uint8_t {
 };
 
 /// Decides whether bringing blocks back beats computing them, by the rates that were measured. Until prompts
-/// were computed on this machine, it does. Times are in seconds.
+/// were computed on this machine and its disk was read, it does. Times are in seconds.
 ///
 /// Bringing and computing can go on at the same time: the first blocks of what the cold tier has are computed
 /// while those behind them are read, as many as let both end together. Computing costs others, reading does
@@ -59,6 +59,7 @@ class onboard_policy {
   double doubles_at_;
   double host_block_; ///< seconds
   double disk_block_;
+  bool disk_known_ = false;    ///< measured, not assumed
   std::optional<double> work_; ///< seconds for a unit
 };
 

@@ -27,6 +27,19 @@ TEST_CASE("until a prompt was computed here, everything is brought back") {
   CHECK(all.compute == 0);
 }
 
+TEST_CASE("until the disk was read, what is assumed of it does not make anything be computed") {
+  // A processor that computes a block in a fraction of the time that is assumed of any disk.
+  onboard_policy policy(onboarding::measured, 4096, 100'000'000);
+  for (int i = 0; i < 100; ++i)
+    policy.prefill_took(100, 100 * 1e-3);
+  const auto unread = policy.choose(0, 0, 40, 0);
+  CHECK(unread.disk == 40);
+  CHECK(unread.gap == 0);
+  policy.disk_took(1, 0.75);
+  const auto slow = policy.choose(0, 0, 40, 0);
+  CHECK(slow.disk < 40);
+}
+
 TEST_CASE("blocks are brought back only when that takes less than computing them") {
   // A block of 16 tokens takes 16 ms to compute near the beginning.
   auto both = measured(1e-3, 5e-3, 1e-3).choose(0, 10, 10, 0);
