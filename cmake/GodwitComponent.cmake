@@ -3,11 +3,12 @@ if(GODWIT_TESTS)
   add_custom_target(${GODWIT_TEST_SET}_tests)
 endif()
 
-# godwit_component(NAME SOURCES ... [SCHEMAS ...] [DEPENDS ...] [PRIVATE ...] [TESTS ...] [TEST_DEPENDS ...] [LABELS ...]
-#                  [SETS ...] [TOGETHER])
+# godwit_component(NAME SOURCES ... [APART ...] [SCHEMAS ...] [DEPENDS ...] [PRIVATE ...] [TESTS ...] [TEST_DEPENDS ...]
+#                  [LABELS ...] [SETS ...] [TOGETHER])
 #
 # Declares the static library godwit_NAME from SOURCES (relative to the calling folder) and, when tests are built,
 # one Catch2 program test_NAME from TESTS: paths below tests/unit/<calling folder>. Every TEST_CASE becomes a ctest test.
+#   APART         those of SOURCES whose unnamed namespaces have names that others have too (cmake/GodwitJoined.cmake)
 #   SCHEMAS       Cap'n Proto files to generate and compile in
 #   DEPENDS       libraries that the component's headers show; PRIVATE ones only its sources use
 #   LABELS        ctest labels of its tests (default: fast)
@@ -15,7 +16,7 @@ endif()
 #                 ThreadSanitizer needs help with (tests/unit/caf_happens_before.cpp)
 #   TOGETHER      all test cases run in one process, as one ctest test: they share something that is slow to start
 function(godwit_component NAME)
-  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS;SETS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;APART;SCHEMAS;DEPENDS;PRIVATE;TESTS;TEST_DEPENDS;LABELS;SETS" ${ARGN})
   set(target godwit_${NAME})
   if(ARG_SCHEMAS)
     set(CAPNPC_SRC_PREFIX "${CMAKE_SOURCE_DIR}")
@@ -27,7 +28,12 @@ function(godwit_component NAME)
     set_source_files_properties(${schema_sources} PROPERTIES COMPILE_OPTIONS "-w")
   endif()
   if(ARG_SOURCES OR ARG_SCHEMAS)
-    add_library(${target} STATIC ${ARG_SOURCES} ${schema_sources})
+    set(joinable ${ARG_SOURCES})
+    if(ARG_APART)
+      list(REMOVE_ITEM joinable ${ARG_APART})
+    endif()
+    godwit_join(joined ${target} SOURCES ${joinable})
+    add_library(${target} STATIC ${joined} ${ARG_APART} ${schema_sources})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE godwit_warnings ${ARG_PRIVATE})
   else()
@@ -47,7 +53,11 @@ function(godwit_component NAME)
     if(NOT ARG_LABELS)
       set(ARG_LABELS fast)
     endif()
-    add_executable(test_${NAME} ${ARG_TESTS})
+    set(helpers ${ARG_TESTS})
+    list(FILTER ARG_TESTS INCLUDE REGEX "\\.test\\.cpp$")
+    list(FILTER helpers EXCLUDE REGEX "\\.test\\.cpp$")
+    godwit_join(joined test_${NAME} TESTS ${ARG_TESTS})
+    add_executable(test_${NAME} ${joined} ${helpers})
     target_link_libraries(test_${NAME} PRIVATE ${target} ${ARG_PRIVATE} ${ARG_TEST_DEPENDS}
       godwit_warnings godwit_test_main Catch2::Catch2)
     target_compile_definitions(test_${NAME} PRIVATE GODWIT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

@@ -141,7 +141,7 @@ bool is_repeatable(const value& v) {
   return as_text(v) || (l && (l->kind == list::sort::list || l->kind == list::sort::tuple));
 }
 
-std::string_view symbol(operation what) {
+std::string_view symbol_of(operation what) {
   switch (what) {
   case operation::add:
     return "+";
@@ -198,8 +198,8 @@ outcome<value> calculate(heap& memory, operation what, const value& left, const 
     return undefined_fault(left);
   if (is_undefined(right))
     return undefined_fault(right);
-  return stop("'" + std::string(symbol(what)) + "' is not possible between '" + std::string(type_name(left))
-              + "' and '" + std::string(type_name(right)) + "'");
+  return stop("'" + std::string(symbol_of(what)) + "' is not possible between '"
+              + std::string(type_name(left)) + "' and '" + std::string(type_name(right)) + "'");
 }
 
 outcome<value> negate(const value& v) {

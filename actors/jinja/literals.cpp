@@ -9,10 +9,6 @@ namespace godwit::jinja {
 
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /// The length of digits with single underscores between them.
 template <class Is>
 std::size_t digits_at(std::string_view bytes, std::size_t from, Is is) {

@@ -8,6 +8,11 @@
 
 namespace godwit::jinja {
 
+/// Of ASCII.
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 /// A number at the start of a text.
 struct number_literal {
   bool is_float = false;

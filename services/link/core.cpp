@@ -7,7 +7,7 @@ namespace godwit::link {
 
 core::core(hello self, core_options most, transport& network, receiver& upper, link_counters& counters,
   std::uint64_t seed)
-  : most_(std::move(most)), network_(network), upper_(upper), counters_(counters),
+  : most_(std::move(most)), upper_(upper), counters_(counters),
     peers_(std::move(self), most_.peers, network, *this, counters, seed) {}
 
 std::vector<peer_status> core::status() const {

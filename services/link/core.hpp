@@ -129,7 +129,6 @@ class core : private peer_observer {
   void forget_served(moment now);
 
   core_options most_;
-  transport& network_;
   receiver& upper_;
   link_counters& counters_;
   peers peers_;

@@ -25,6 +25,9 @@ LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # CTest's list of a program's tests is cut at semicolons: what has one in its name would never run.
 TEST_NAME = re.compile(r'\bTEST_CASE(?:_METHOD)?\s*\((?:\s*[\w:<>]+\s*,)?((?:\s*"(?:[^"\\]|\\.)*")+)')
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.M)
+NEIGHBOUR = re.compile(r'^\s*#\s*include\s+"([^"/]+)"', re.M)
+# Each test file is put into a namespace of its own (cmake/GodwitJoined.cmake), so it cannot open one of the tree's.
+NAMESPACE = re.compile(r"^namespace \w+[\w:]* \{", re.M)
 
 
 def tracked(*patterns):
@@ -47,6 +50,10 @@ def main():
         for test in TEST_NAME.findall(text):
             if ";" in test:
                 faults.append(f"{name}: a semicolon in the name of a test: {test.strip()}")
+        for target in NEIGHBOUR.findall(text):
+            faults.append(f"{name}: {target} is not included from the root")
+        if name.endswith(".test.cpp") and NAMESPACE.search(text):
+            faults.append(f"{name}: opens a namespace: {NAMESPACE.search(text).group()}")
         top = name.split("/")[0]
         for target in INCLUDE.findall(text):
             for prefix in ONE_UNIT:

@@ -1,6 +1,6 @@
 #include "services/coldstore/cold_index.hpp"
 
-#include "texts.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 
 #include <catch2/catch.hpp>
 

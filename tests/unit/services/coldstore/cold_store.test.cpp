@@ -2,7 +2,7 @@
 
 #include "services/coldstore/key_file.hpp"
 #include "tests/support/temporary_folder.hpp"
-#include "texts.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 
 #include <catch2/catch.hpp>
 

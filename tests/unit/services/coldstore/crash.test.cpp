@@ -4,7 +4,7 @@
 #include "services/coldstore/cold_index.hpp"
 #include "tests/support/temporary_folder.hpp"
 
-#include "crash_plan.hpp"
+#include "tests/unit/services/coldstore/crash_plan.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "texts.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 
 #include <random>
 #include <vector>

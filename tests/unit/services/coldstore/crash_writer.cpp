@@ -1,7 +1,7 @@
 // The process that crash.test.cpp kills. crash_writer FOLDER LIMIT POINT COUNT STEPS: takes the steps of
 // crash_plan.hpp, says "I" once step I is written, and dies when it is at POINT for the COUNTth time. Before
 // them it reads all texts if it is to die while a record is deleted.
-#include "crash_plan.hpp"
+#include "tests/unit/services/coldstore/crash_plan.hpp"
 
 #include <signal.h>
 #include <unistd.h>

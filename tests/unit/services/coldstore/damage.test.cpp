@@ -2,8 +2,8 @@
 
 #include "services/coldstore/key_file.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 #include "tests/unit/services/journal/faulty_disk.hpp"
-#include "texts.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 // A disk that is full, fails, hangs or is read-only: the store degrades, says so once, and comes back.
 
 #include "tests/support/temporary_folder.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 #include "tests/unit/services/journal/faulty_disk.hpp"
-#include "texts.hpp"
 
 #include <catch2/catch.hpp>
 

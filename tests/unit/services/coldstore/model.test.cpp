@@ -1,7 +1,7 @@
 // Any sequence of operations against a simple model.
 
 #include "tests/support/temporary_folder.hpp"
-#include "texts.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 
 #include <catch2/catch.hpp>
 

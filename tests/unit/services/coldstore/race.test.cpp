@@ -1,7 +1,7 @@
 // Reads beside writes, evictions and damage: the right pages or none.
 
 #include "tests/support/temporary_folder.hpp"
-#include "texts.hpp"
+#include "tests/unit/services/coldstore/texts.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // What every engine of the journal promises. An engine is added beside those of engines.hpp, and in ENGINES.
 
-#include "engines.hpp"
-#include "postgres_engine.hpp"
+#include "tests/unit/services/journal/engines.hpp"
+#include "tests/unit/services/journal/postgres_engine.hpp"
 
 #include <atomic>
 #include <barrier>

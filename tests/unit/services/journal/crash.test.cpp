@@ -1,6 +1,6 @@
 // kill -9 at any moment: what was acknowledged is there, in order, and nothing is half.
 
-#include "engines.hpp"
+#include "tests/unit/services/journal/engines.hpp"
 
 #include <signal.h>
 #include <spawn.h>

@@ -1,7 +1,7 @@
 // The process that crash.test.cpp kills: appends to one session after the other and says so once a record is
 // acknowledged. crash_writer FOLDER SESSIONS: prints "session sequence\n" for each.
-#include "records.hpp"
 #include "services/journal/rocks_journal.hpp"
+#include "tests/unit/services/journal/records.hpp"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // What becomes of a journal whose bytes have changed.
 
-#include "engines.hpp"
-#include "faulty_disk.hpp"
+#include "tests/unit/services/journal/engines.hpp"
+#include "tests/unit/services/journal/faulty_disk.hpp"
 
 #include "services/journal/codec.hpp"
 

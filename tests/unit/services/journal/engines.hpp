@@ -1,9 +1,9 @@
 #pragma once
 
 #include "actors/session/memory_journal.hpp"
-#include "records.hpp"
 #include "services/journal/rocks_journal.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/unit/services/journal/records.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // A disk that is full, fails, hangs or loses power.
 
-#include "engines.hpp"
-#include "faulty_disk.hpp"
+#include "tests/unit/services/journal/engines.hpp"
+#include "tests/unit/services/journal/faulty_disk.hpp"
 
 #include <random>
 #include <thread>

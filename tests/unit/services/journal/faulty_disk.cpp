@@ -1,4 +1,4 @@
-#include "faulty_disk.hpp"
+#include "tests/unit/services/journal/faulty_disk.hpp"
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 // A hundred thousand sessions in one journal.
 
-#include "engines.hpp"
+#include "tests/unit/services/journal/engines.hpp"
 
 #include <atomic>
 #include <fstream>
