@@ -57,6 +57,10 @@ function(godwit_component NAME)
     list(FILTER ARG_TESTS INCLUDE REGEX "\\.test\\.cpp$")
     list(FILTER helpers EXCLUDE REGEX "\\.test\\.cpp$")
     godwit_join(joined test_${NAME} TESTS ${ARG_TESTS})
+    set(cost 0)
+    if("slow" IN_LIST ARG_LABELS)
+      set(cost 500) # before short ones, so that none runs alone at the end
+    endif()
     add_executable(test_${NAME} ${joined} ${helpers})
     target_link_libraries(test_${NAME} PRIVATE ${target} ${ARG_PRIVATE} ${ARG_TEST_DEPENDS}
       godwit_warnings godwit_test_main Catch2::Catch2)
@@ -68,11 +72,12 @@ function(godwit_component NAME)
     add_dependencies(${GODWIT_TEST_SET}_tests test_${NAME})
     if(ARG_TOGETHER)
       add_test(NAME "${GODWIT_TEST_SET} ${NAME}" COMMAND test_${NAME})
-      set_tests_properties("${GODWIT_TEST_SET} ${NAME}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600
+      set_tests_properties("${GODWIT_TEST_SET} ${NAME}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 COST ${cost}
         ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
     else()
       catch_discover_tests(test_${NAME} TEST_PREFIX "${GODWIT_TEST_SET} ${NAME}: " DISCOVERY_MODE PRE_TEST
-        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
+        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600 COST ${cost}
+        ENVIRONMENT "${GODWIT_TEST_ENVIRONMENT}")
     endif()
   endif()
 endfunction()

@@ -162,10 +162,6 @@ node_actor::behavior_type node(node_actor::pointer self, const world_ptr& w) {
 
 } // namespace
 
-const std::string fixture::session_id = "ses_0123456789abcdef0123456789abcdef";
-const std::string fixture::chat_body =
-  R"({"model":"m","messages":[{"role":"user","content":"Hi"}],"seed":7,"stream":true})";
-
 fixture::fixture(bool serves, bool in_mesh)
   : system_(config_), scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
     world_(std::make_shared<world>()) {

@@ -98,8 +98,10 @@ class fixture {
   /// The session's actor dies, and another takes its place.
   void replace_session();
 
-  static const std::string session_id;
-  static const std::string chat_body;
+  // Defined here, so that they are there before what test files make of them.
+  static inline const std::string session_id = "ses_0123456789abcdef0123456789abcdef";
+  static inline const std::string chat_body =
+    R"({"model":"m","messages":[{"role":"user","content":"Hi"}],"seed":7,"stream":true})";
 
  protected:
   test_config config_;
