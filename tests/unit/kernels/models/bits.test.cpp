@@ -57,7 +57,8 @@ TEST_CASE("chunks, threads and targets do not change a bit") {
         const auto runs = load(made.file(), ops, threads);
         for (const std::size_t step : {1U, 5U, 16U, 64U, 512U}) {
           // More threads than cores meet slowly.
-          if ((slow && step != 5 && step != 512) || (threads > 3 && step < 64)) {
+          if ((slow && step != 5 && step != 512) || (threads > 2 && step < 16)
+              || (threads > 3 && step < 64)) {
             continue;
           }
           INFO(ops << ", " << threads << " threads, chunks of " << step);

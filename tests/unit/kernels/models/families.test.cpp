@@ -166,22 +166,21 @@ TEST_CASE("windows, caps, biases and norms keep their bits in every batch, chunk
       if (!line.available || line.name == "reference") {
         continue;
       }
-      for (const std::uint32_t threads : {1U, 3U}) {
-        for (const std::size_t step : {1U, 7U, 64U, 512U}) {
-          const bool slow = line.name == "cpu:scalar" || line.name == "cpu:sse4";
-          if (slow && (threads != 3 || step != 7)) {
-            continue;
-          }
-          INFO(name << " on " << line.name << ", " << threads << " threads, chunks of " << step);
-          const auto runs = load(file, line.name, threads);
-          const auto pool = page_pool::create(runs->shape().kv, 32).value();
-          sequence target{*pool};
-          const auto logits = append(*runs, target, tokens, step);
-          if (expected.empty()) {
-            expected = logits;
-          }
-          CHECK(std::memcmp(logits.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+      // More threads than cores meet slowly: they get few steps.
+      for (const auto& [threads, step] : {std::pair{1U, 1U}, {1U, 7U}, {3U, 64U}, {3U, 512U}}) {
+        const bool slow = line.name == "cpu:scalar" || line.name == "cpu:sse4";
+        if (slow && step != 64) {
+          continue;
         }
+        INFO(name << " on " << line.name << ", " << threads << " threads, chunks of " << step);
+        const auto runs = load(file, line.name, threads);
+        const auto pool = page_pool::create(runs->shape().kv, 32).value();
+        sequence target{*pool};
+        const auto logits = append(*runs, target, tokens, step);
+        if (expected.empty()) {
+          expected = logits;
+        }
+        CHECK(std::memcmp(logits.data(), expected.data(), expected.size() * sizeof(float)) == 0);
       }
     }
     // Beside another sequence, in one step.
