@@ -2,6 +2,7 @@
 
 #include "actors/directory/directory_shell.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/reasons.hpp"
 #include "messages/text.hpp"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ letter<schema::LocateRequest> locate_letter(const directory_shell::question& who
 }
 
 tl::unexpected<error> moves() {
-  return fail(errc::unavailable, "the session moves from node to node: try again", {}, "session_moves");
+  return fail(errc::unavailable, "the session moves from node to node: try again", {},
+    std::string(reasons::session_moves));
 }
 
 } // namespace
@@ -68,8 +70,8 @@ void directory_shell::seek(const question& who, const sought& done) {
   case ownership::place::unknown:
     return park(who, done);
   case ownership::place::yielded:
-    return done(fail(
-      errc::unavailable, "the session's node cannot be reached from here: try again", {}, "session_moves"));
+    return done(fail(errc::unavailable, "the session's node cannot be reached from here: try again", {},
+      std::string(reasons::session_moves)));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/error.hpp"
+#include "messages/reasons.hpp"
 
 #include <caf/actor_clock.hpp>
 
@@ -11,7 +12,8 @@
 namespace godwit {
 
 /// When a call looks for its session again. A session that has been taken over answers its former owner's
-/// callers with `stale_epoch` and does nothing; the directory knows the new owner, perhaps after a moment.
+/// callers with `stale_epoch` and does nothing; the directory knows the new owner, perhaps after a moment. An
+/// owner whose node was just lost is not reached at all, until another node has its sessions.
 class owner_search {
  public:
   using time = caf::actor_clock::time_point;
@@ -21,16 +23,23 @@ class owner_search {
 
   /// @param once what was asked may have been done, and must not be asked twice
   /// @returns how long to wait before the next look; nothing: the failure is the answer
-  std::optional<std::chrono::milliseconds> next(errc why, bool once, time now) {
-    const bool moved = why == errc::stale_epoch || (why == errc::peer_lost && !once);
+  std::optional<std::chrono::milliseconds> next(const error& why, bool once, time now) {
+    const bool moved =
+      why.code == errc::stale_epoch || (why.code == errc::peer_lost && !once) || not_asked(why);
     // Until the new owner is there, others than it may answer.
-    const bool waits = seen_ && !once && (why == errc::unavailable || why == errc::stale_sequence);
+    const bool waits = seen_ && !once && (why.code == errc::unavailable || why.code == errc::stale_sequence);
     if ((!moved && !waits) || now + pause_ > until_)
       return std::nullopt;
     seen_ = true;
     const auto pause = pause_;
     pause_ = std::min(2 * pause_, longest_pause);
     return pause;
+  }
+
+  /// Whether certainly nobody was asked, because the session is about to have another owner.
+  static bool not_asked(const error& why) {
+    return why.code == errc::unavailable
+           && (why.reason == reasons::node_unreachable || why.reason == reasons::session_moves);
   }
 
  private:

@@ -54,9 +54,9 @@ class session_question : public std::enable_shared_from_this<session_question<Re
   }
 
   void failed(const error& why, bool asked) {
-    if (asked && how_ == asking::never)
+    if (asked && how_ == asking::never && !owner_search::not_asked(why))
       return from_.refuse(why);
-    const auto pause = search_.next(why.code, asked && how_ == asking::once, self_->clock().now());
+    const auto pause = search_.next(why, asked && how_ == asking::once, self_->clock().now());
     if (!pause)
       return from_.refuse(why);
     // An actor without a behaviour would end here.

@@ -203,7 +203,7 @@ void stream_call::down(const caf::actor_addr& source) {
 void stream_call::lost(const error& failure) {
   subscription_.reset();
   if (!writer_->begun()) {
-    if (const auto pause = search_->next(failure.code, false, self_->clock().now()))
+    if (const auto pause = search_->next(failure, false, self_->clock().now()))
       return self_->delayed_send(self_, *pause, again_atom::value);
     return fail(failure);
   }

@@ -1,6 +1,7 @@
 #include "services/link/peers.hpp"
 
 #include "messages/check.hpp"
+#include "messages/reasons.hpp"
 #include "services/link/control_frames.hpp"
 
 #include <algorithm>
@@ -246,8 +247,11 @@ void peers::tick(moment now) {
 
 result<void> peers::post(peer& one, lane which, queued what, moment now) {
   if (closed_ || !one.takes_letters())
-    return fail(errc::unavailable, "the node " + one.record.name.value + " cannot be reached"
-                                     + (one.refusal.empty() ? "" : ": " + one.refusal));
+    return one.refusal.empty()
+             ? fail(errc::unavailable, "the node " + one.record.name.value + " cannot be reached", {},
+               std::string(reasons::node_unreachable))
+             : fail(
+               errc::unavailable, "the node " + one.record.name.value + " cannot be reached: " + one.refusal);
   auto& out = which == lane::bulk ? one.bulk_out : one.letters_out;
   auto& moved = which == lane::bulk ? one.bulk_moved : one.letters_moved;
   if (out.empty()) {

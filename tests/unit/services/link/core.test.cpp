@@ -158,6 +158,7 @@ TEST_CASE_METHOD(
   // From then on there is no waiting.
   const auto later = ask(3, 60 * second);
   CHECK(later->code == errc::unavailable);
+  CHECK(later->reason == "node_unreachable");
 }
 
 TEST_CASE_METHOD(pair_of_nodes, "a node is not suspected before three beats are missed") {

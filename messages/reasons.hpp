@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+/// Reasons of errors that other parts of the mesh act on.
+namespace godwit::reasons {
+
+/// Of `unavailable`: nothing was sent to the node, since no link to it is up.
+inline constexpr std::string_view node_unreachable = "node_unreachable";
+/// Of `unavailable`: the session is between two owners; the next try may find the new one.
+inline constexpr std::string_view session_moves = "session_moves";
+
+} // namespace godwit::reasons
