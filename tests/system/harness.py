@@ -151,13 +151,17 @@ class Node:
         for reader in self.readers:
             reader.start()
         deadline = time.monotonic() + PATIENCE
+        ended = 0
         while True:
             try:
                 line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
                 self.stop(kill=True)
                 raise AssertionError("the node was not ready in time:\n" + "".join(self.log[-20:]))
-            if line is None and self.process.poll() is not None:
+            # A process closes what it writes to a moment before it can be waited for.
+            ended += line is None
+            if ended == len(self.readers):
+                self.process.wait(timeout=PATIENCE)
                 raise AssertionError("the node ended:\n" + "".join(self.log[-20:]))
             if line and line.startswith("godwit: ready on http://"):
                 self.port = int(line.split()[3].rsplit(":", 1)[1])

@@ -307,8 +307,8 @@ class tier_bench {
     std::vector<sequence> running;
     for (std::uint32_t i = 0; i < streams; ++i) {
       running.emplace_back(*in->pool);
-      const auto context = any_tokens(stream_context, runs_.shape().vocabulary, 5 + i);
-      GODWIT_CHECK(read_prompt(runs_, running.back(), context, logits_).has_value());
+      const auto prompt = any_tokens(stream_context, runs_.shape().vocabulary, 5 + i);
+      GODWIT_CHECK(read_prompt(runs_, running.back(), prompt, logits_).has_value());
     }
     const auto window = std::clamp(out.cold_ms * 1e-3, 0.05, 10.0);
     std::vector<double> alone;

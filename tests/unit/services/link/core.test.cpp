@@ -29,6 +29,7 @@ struct pair_of_nodes {
     int calls = 0;
     std::uint64_t value = 0;
     errc code = errc::internal;
+    std::string reason = {};
   };
 
   std::shared_ptr<outcome> ask(std::uint64_t value, moment within, std::uint64_t correlation = 0) {
@@ -40,7 +41,12 @@ struct pair_of_nodes {
       "beta", lane::letters, numbered(frame_kind::request, correlation, value), correlation, net.now + within,
       [out](const result<incoming>& answer) {
         ++out->calls;
-        answer ? void(out->value = number_of(answer->words)) : void(out->code = answer.error().code);
+        if (answer) {
+          out->value = number_of(answer->words);
+        } else {
+          out->code = answer.error().code;
+          out->reason = answer.error().reason;
+        }
       },
       net.now);
     return out;
