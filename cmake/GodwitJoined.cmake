@@ -1,10 +1,11 @@
 # Sources compiled together, several in one unit, so that what they all include is read once: half of the time of a build.
-# GODWIT_JOINED=OFF compiles each source alone, which proves that it includes what it uses.
+# GODWIT_JOINED says which: ALL (the sanitizer builds), TESTS (release: that each source and header is compiled alone there proves
+# that it includes what it uses) or NONE.
 #
 # A test file becomes a namespace of its own, so that files may have fixtures of the same name. That needs its includes to be
 # read before: they are copied to the top of the unit by cmake/join_tests.cmake, whenever one of the files has changed.
 # Other sources share their unnamed namespaces; one whose names others have too is listed as APART.
-option(GODWIT_JOINED "Compile several sources as one" ON)
+set(GODWIT_JOINED TESTS CACHE STRING "What is compiled as parts of larger units: ALL, TESTS or NONE")
 
 # Files in a unit: more make the build's end wait for one processor, and an edit for all of them.
 set(godwit_joined_sources 5)
@@ -13,7 +14,7 @@ set(godwit_joined_sources 5)
 # Sources are absolute or relative to the calling folder.
 function(godwit_join result name kind)
   list(LENGTH ARGN left)
-  if(NOT GODWIT_JOINED OR left LESS 2)
+  if(left LESS 2 OR NOT (GODWIT_JOINED STREQUAL "ALL" OR GODWIT_JOINED STREQUAL kind))
     set(${result} ${ARGN} PARENT_SCOPE)
     return()
   endif()
