@@ -315,6 +315,7 @@ class Split(unittest.TestCase):
     def start(self):
         nodes = self.mesh.start("core", "prompts", "streams")
         self.until_prompts(nodes[0], 1)
+        self.until_known(nodes[2])
         return nodes
 
     @staticmethod
@@ -323,6 +324,13 @@ class Split(unittest.TestCase):
             router = next(each for each in core.call("GET", "/v1/actors?node=core").json["data"] if each["name"] == "router")
             return router["gauges"]["prompt_nodes"] == count and router["gauges"]["workers"] >= 1
         until(seen, f"{count} nodes for prompts are known")
+
+    @staticmethod
+    def until_known(streams):
+        """Until that node, too, knows that prompts are computed elsewhere: each hears of it in its own time."""
+        def seen():
+            return any(each["name"] == "prompts" and each["state"] == "ready" for each in streams.call("GET", "/v1/nodes").json["data"])
+        until(seen, "the node with the streams knows the one for prompts")
 
     def test_text_and_usage_are_those_of_one_node(self):
         core, prompts, streams = self.start()
@@ -369,6 +377,7 @@ class Split(unittest.TestCase):
             self.prompts.start()
             self.mesh.wait_ready(self.prompts)
             self.until_prompts(self.core, 1)
+            self.until_known(self.streams)
             whole = self.streams.metric("godwit_handover_brought_prompts_total")
             brought = self.streams.metric("godwit_handover_brought_blocks_total")
             self.killed(number, lambda: self.prompts.metric("godwit_handover_given_blocks_total") > 30)
@@ -382,6 +391,7 @@ class Split(unittest.TestCase):
         self.prompts.start()
         self.mesh.wait_ready(self.prompts)
         self.until_prompts(self.core, 1)
+        self.until_known(self.streams)
         before = self.prompts.metric("godwit_handover_given_blocks_total")
         session = self.core.session(sampling={**SAMPLING, "max_tokens": 24})
         self.assertEqual(joined(self.core.say(session, self.STORY)), self.turns[0][0])
