@@ -1,6 +1,7 @@
 #include "services/link/actor_exchange.hpp"
 
 #include "messages/actor_error.hpp"
+#include "messages/reasons.hpp"
 #include "services/link/asked_requests.hpp"
 #include "services/link/remote_actor.hpp"
 #include "services/link/remote_handles.hpp"
@@ -234,6 +235,10 @@ class exchange final : public actor_exchange,
         id = found->second;
         ++exports_.at(id).count;
       } else {
+        // A lost node's are let go when it is lost: what were given behind that would be held for ever.
+        if (!up_.contains(node))
+          return fail(errc::unavailable, "the node " + node + " cannot be reached", {},
+            std::string(reasons::node_unreachable));
         if (exports_.size() >= options_.references || closed_)
           return fail(errc::resource_exhausted, "other nodes hold too many actors of this one");
         fresh = true;
