@@ -8,7 +8,8 @@ endif()
 #
 # Declares the static library godwit_NAME from SOURCES (relative to the calling folder) and, when tests are built,
 # one Catch2 program test_NAME from TESTS: paths below tests/unit/<calling folder>. Every TEST_CASE becomes a ctest test.
-#   APART         those of SOURCES whose unnamed namespaces have names that others have too (cmake/GodwitJoined.cmake)
+#   APART         more sources, which are always compiled alone: they have options of their own, or unnamed namespaces with
+#                 names that others have too (cmake/GodwitJoined.cmake)
 #   SCHEMAS       Cap'n Proto files to generate and compile in
 #   DEPENDS       libraries that the component's headers show; PRIVATE ones only its sources use
 #   LABELS        ctest labels of its tests (default: fast)
@@ -28,11 +29,7 @@ function(godwit_component NAME)
     set_source_files_properties(${schema_sources} PROPERTIES COMPILE_OPTIONS "-w")
   endif()
   if(ARG_SOURCES OR ARG_SCHEMAS)
-    set(joinable ${ARG_SOURCES})
-    if(ARG_APART)
-      list(REMOVE_ITEM joinable ${ARG_APART})
-    endif()
-    godwit_join(joined ${target} SOURCES ${joinable})
+    godwit_join(joined ${target} SOURCES ${ARG_SOURCES})
     add_library(${target} STATIC ${joined} ${ARG_APART} ${schema_sources})
     set(scope PUBLIC)
     target_link_libraries(${target} PRIVATE godwit_warnings ${ARG_PRIVATE})
