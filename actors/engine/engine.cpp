@@ -57,7 +57,7 @@ struct handover_ground {
 prompt_fetch_actor spawn_fetch(caf::actor_system& system, const handover_ground& ground,
   const block_hasher& hasher, const engine_options& options,
   const std::shared_ptr<const engine_counters>& counters) {
-  return system.spawn(prompt_fetch,
+  return spawn_traced(system, prompt_fetch,
     fetch_parts{ground.cache, ground.room, ground.pool, hasher, ground.scope, options.handover.limits,
       options.handover.find, random_number, ground.counters, counters});
 }
@@ -67,8 +67,8 @@ prompt_desk_actor spawn_desk(caf::actor_system& system, const handover_ground& g
   lease_limits limits;
   limits.orders = options.queue;
   limits.blocks = static_cast<std::uint32_t>(kept_share * ground.pool->capacity_blocks());
-  return system.spawn(
-    prompt_desk, desk_parts{prefill, ground.room, ground.pool, ground.scope, limits, ground.counters});
+  return spawn_traced(system, prompt_desk,
+    desk_parts{prefill, ground.room, ground.pool, ground.scope, limits, ground.counters});
 }
 
 } // namespace

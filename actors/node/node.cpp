@@ -30,7 +30,7 @@ using inner_actor = node_behaviour::extend<
 
 /// A trace under way.
 struct running_trace {
-  common_actor part;
+  caf::strong_actor_ptr actor;
   std::shared_ptr<letter_trace> seen;
   caf::typed_response_promise<letter<schema::Trace>> promise;
 };
@@ -139,36 +139,83 @@ std::vector<common_actor> handles(const node_state& state) {
   return out;
 }
 
-traceable* as_traceable(const common_actor& part) {
-  return dynamic_cast<traceable*>(caf::actor_cast<caf::abstract_actor*>(part));
+traceable* as_traceable(const caf::strong_actor_ptr& actor) {
+  return dynamic_cast<traceable*>(actor->get());
 }
 
-caf::result<letter<schema::Trace>> begin_trace(self_pointer self, schema::TraceRequest::Reader ask) {
-  auto& state = self->state;
-  const auto name = text_of(ask.getActor());
+using trace_promise = caf::typed_response_promise<letter<schema::Trace>>;
+
+/// How long a directory may look for a session: it may have to wait for another node's answer.
+constexpr std::chrono::seconds locate_patience{10};
+
+const common_actor* part_called(const node_state& state, std::string_view name) {
   const auto& parts = state.parts.all();
   const auto found = std::ranges::find_if(parts, [&](const auto& part) { return part.name == name; });
-  if (found == parts.end())
-    return to_caf_error({errc::not_found, "the node has no such actor", {}, "actor_not_found"});
+  return found == parts.end() ? nullptr : &found->handle;
+}
+
+void begin_trace(self_pointer self, const caf::strong_actor_ptr& who, schema::TraceRequest::Reader ask,
+  trace_promise promise) {
+  auto& state = self->state;
   if (state.traces.size() >= most_traces)
-    return to_caf_error({errc::overloaded, "too many traces run on this node", {}, {}});
-  auto* const actor = as_traceable(found->handle);
+    return promise.deliver(to_caf_error({errc::overloaded, "too many traces run on this node", {}, {}}));
+  auto* const actor = as_traceable(who);
   if (actor == nullptr)
-    return to_caf_error({errc::unsupported, "this actor's letters cannot be traced", {}, {}});
+    return promise.deliver(
+      to_caf_error({errc::unsupported, "this actor's letters cannot be traced", {}, {}}));
   const auto number = ++state.last_trace;
-  auto seen = std::make_shared<letter_trace>(name, std::clamp(ask.getLetters(), 1U, most_traced_letters),
+  auto seen = std::make_shared<letter_trace>(text_of(ask.getActor()),
+    std::clamp(ask.getLetters(), 1U, most_traced_letters),
     [me = inner_actor(self), number] { caf::anon_send(me, tick_atom::value, number); });
   if (!actor->begin_trace(seen))
-    return to_caf_error({errc::conflict, "this actor is being traced already", {}, "trace_running"});
-  auto promise = self->make_response_promise<letter<schema::Trace>>();
-  state.traces.emplace(number, running_trace{found->handle, std::move(seen), promise});
+    return promise.deliver(
+      to_caf_error({errc::conflict, "this actor is being traced already", {}, "trace_running"}));
+  state.traces.emplace(number, running_trace{who, std::move(seen), std::move(promise)});
   self->delayed_send(self, std::min(std::chrono::milliseconds(ask.getMilliseconds()), longest_trace),
     tick_atom::value, number);
+}
+
+error no_actor(const char* why) {
+  return {errc::not_found, why, {}, "actor_not_found"};
+}
+
+/// Sessions are no parts of a node: its directory knows them.
+void trace_session(self_pointer self, const letter<schema::TraceRequest>& mail, trace_promise promise) {
+  const auto* const directory = part_called(self->state, directory_part);
+  if (directory == nullptr)
+    return promise.deliver(to_caf_error(no_actor("the node has no such actor")));
+  const auto ask = mail.read();
+  self
+    ->request(caf::actor_cast<directory_actor>(*directory), locate_patience,
+      letter<schema::LocateRequest>::make([&](schema::LocateRequest::Builder b) {
+        b.setSession(ask.getActor());
+        b.setTenant(ask.getTenant());
+      }))
+    .then(
+      [self, mail, promise](const session_actor& session) mutable {
+        const auto who = caf::actor_cast<caf::strong_actor_ptr>(session);
+        if (as_traceable(who) == nullptr)
+          return promise.deliver(to_caf_error(no_actor("the session's owner is another node")));
+        begin_trace(self, who, mail.read(), std::move(promise));
+      },
+      [promise](const caf::error& why) mutable {
+        const bool unknown = from_caf_error(why).code == errc::not_found;
+        promise.deliver(unknown ? to_caf_error(no_actor("the node has no such actor or session")) : why);
+      });
+}
+
+caf::result<letter<schema::Trace>> take_trace(self_pointer self, const letter<schema::TraceRequest>& mail) {
+  const auto name = text_of(mail.read().getActor());
+  auto promise = self->make_response_promise<letter<schema::Trace>>();
+  if (const auto* const part = part_called(self->state, name))
+    begin_trace(self, caf::actor_cast<caf::strong_actor_ptr>(*part), mail.read(), promise);
+  else
+    trace_session(self, mail, promise);
   return promise;
 }
 
 void end_trace(running_trace& trace) {
-  as_traceable(trace.part)->end_trace();
+  as_traceable(trace.actor)->end_trace();
   trace.promise.deliver(trace.seen->report());
 }
 
@@ -214,7 +261,7 @@ inner_actor::behavior_type node(self_pointer self, node_config config) {
       state.config.leave();
       return status_of("node", "draining", "");
     },
-    [self](const letter<schema::TraceRequest>& ask) { return begin_trace(self, ask.read()); },
+    [self](const letter<schema::TraceRequest>& ask) { return take_trace(self, ask); },
     [self](tick_atom, std::uint64_t number) {
       auto over = self->state.traces.extract(number);
       if (!over.empty())
@@ -226,7 +273,7 @@ inner_actor::behavior_type node(self_pointer self, node_config config) {
 } // namespace
 
 node_behaviour spawn_node(caf::actor_system& system, node_config config) {
-  return system.spawn(node, std::move(config));
+  return spawn_traced(system, node, std::move(config));
 }
 
 } // namespace godwit

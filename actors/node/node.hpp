@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace caf {
@@ -28,13 +29,16 @@ using leave_atom = caf::atom_constant<caf::atom("leave")>;
 using process_actor = caf::typed_actor<
   // Takes no new work, lets what runs end, and then ends, as after SIGTERM. Answers at once.
   caf::replies_to<leave_atom>::with<letter<schema::ActorStatus>>,
-  // Watches the letters that come to one of its parts, and answers when so many have come or so much time
-  // has passed. @returns `not_found`, `conflict` while another trace of it runs, `unsupported` for a part
-  // that cannot be traced
+  // Watches the letters of one of its parts, or of a session that it holds, and answers when there were so
+  // many or so much time has passed. @returns `not_found`, `conflict` while another trace of it runs,
+  // `unsupported` for a part that cannot be traced
   caf::replies_to<letter<schema::TraceRequest>>::with<letter<schema::Trace>>>;
 
 /// A node with its process.
 using node_behaviour = node_actor::extend_with<process_actor>;
+
+/// The part that knows the sessions: a directory_actor.
+inline constexpr std::string_view directory_part = "directory";
 
 /// Most letters, and the most time, of one trace; most traces of a node at a time.
 inline constexpr std::uint32_t most_traced_letters = 1'000;

@@ -7,6 +7,7 @@
 #include "actors/session/prompt_maker.hpp"
 #include "actors/session/session_core.hpp"
 #include "actors/session/session_views.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
 
@@ -538,7 +539,7 @@ inner_actor::behavior_type session(self_pointer self, session_id id,
 
 session_actor spawn_session(caf::actor_system& system, session_id id,
   std::shared_ptr<const session_config> config, const session_start& start) {
-  return system.spawn(session, std::move(id), std::move(config), start);
+  return spawn_traced(system, session, std::move(id), std::move(config), start);
 }
 
 session_id new_session_id(const std::function<std::uint64_t()>& random) {

@@ -1,6 +1,7 @@
 #include "actors/supervisor/supervisor.hpp"
 
 #include "actors/node/drain_parts.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 
 #include <caf/actor_system.hpp>
@@ -178,7 +179,7 @@ inner_actor::behavior_type supervisor(self_pointer self, const std::shared_ptr<s
 } // namespace
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_config config) {
-  return system.spawn(supervisor, std::make_shared<supervisor_config>(std::move(config)));
+  return spawn_traced(system, supervisor, std::make_shared<supervisor_config>(std::move(config)));
 }
 
 } // namespace godwit

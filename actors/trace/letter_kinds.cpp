@@ -1,6 +1,6 @@
 #include "actors/trace/letter_kinds.hpp"
 
-#include "messages/catalogue.hpp"
+#include "messages/catalogue_handover.hpp"
 
 #include <caf/atom.hpp>
 #include <caf/detail/type_list.hpp>
@@ -80,9 +80,10 @@ lookers learn_all() {
 } // namespace
 
 message_kind kind_of(const caf::type_erased_tuple& content) {
-  static const auto known = learn_all<common_actor, tokenizer_actor, router_actor, placement_actor,
-    cache_actor, device_actor, prefill_actor, decode_actor, event_sink_actor, generation_sink_actor,
-    session_actor, directory_actor, node_actor>();
+  static const auto known =
+    learn_all<common_actor, tokenizer_actor, router_actor, placement_actor, cache_actor, device_actor,
+      prefill_actor, decode_actor, event_sink_actor, generation_sink_actor, session_actor, directory_actor,
+      node_actor, cache_room_actor, intake_actor, prompt_desk_actor, prompt_fetch_actor>();
   message_kind out;
   for (std::size_t i = 0; i < content.size(); ++i) {
     if (i > 0)

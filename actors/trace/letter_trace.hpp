@@ -16,14 +16,17 @@
 
 namespace godwit {
 
-/// The letters that come to one actor, for a while: what they are, how large, when, and not what they say.
-/// Any thread may call.
+/// The letters that come to one actor and those that it sends, for a while: what they are, how large, when,
+/// and not what they say. Any thread may call.
 class letter_trace {
  public:
   /// @param full told once, on the thread of whoever sends, when there is room for no more
   letter_trace(std::string actor, std::size_t most, std::function<void()> full);
 
-  void note(const caf::mailbox_element& what);
+  /// One that comes to the actor.
+  void note_came(const caf::mailbox_element& what);
+  /// One that the actor sends.
+  void note_sent(const caf::mailbox_element& what, std::string to);
   letter<schema::Trace> report() const;
 
  private:
@@ -33,7 +36,9 @@ class letter_trace {
     std::string types;
     std::size_t bytes = 0;
     std::string from;
+    std::string to;
   };
+  void add(const caf::mailbox_element& what, std::string from, std::string to);
 
   std::string actor_;
   std::size_t most_;
@@ -43,27 +48,34 @@ class letter_trace {
   std::vector<seen> seen_;
 };
 
-/// An actor that can be traced. While it is not, a letter costs it one look at a flag.
-class traceable {
+/// Something with a mailbox at which letters are seen: those that come to it while it is traced, and those of
+/// others that are. While nobody in the process is traced, a letter costs it one look at a flag.
+class letter_watch {
  public:
-  virtual ~traceable() = default;
-
-  /// Notes what comes from now on. @returns false if another trace is under way
-  bool begin_trace(std::shared_ptr<letter_trace> into);
-  void end_trace();
+  virtual ~letter_watch() = default;
 
  protected:
-  void note(const caf::mailbox_element& what) {
-    if (on_.load(std::memory_order_relaxed))
-      note_in_trace(what);
+  void note(const caf::mailbox_element& what) const {
+    if (traces_running.load(std::memory_order_relaxed) != 0)
+      note_in_traces(what);
   }
+  /// Who this is to the actor system, and to a reader.
+  virtual const caf::actor_control_block* watched() const = 0;
+  virtual std::string watched_name() const = 0;
+
+  static std::atomic<std::size_t> traces_running; ///< of all actors of the process
 
  private:
-  void note_in_trace(const caf::mailbox_element& what);
+  void note_in_traces(const caf::mailbox_element& what) const;
+};
 
-  std::atomic<bool> on_{false};
-  std::mutex mutex_;
-  std::shared_ptr<letter_trace> trace_;
+/// An actor that can be traced.
+class traceable : public letter_watch {
+ public:
+  /// Notes what comes and what is sent from now on. The actor is held until the end by whoever began.
+  /// @returns false if another trace of it is under way
+  bool begin_trace(std::shared_ptr<letter_trace> into);
+  void end_trace();
 };
 
 } // namespace godwit

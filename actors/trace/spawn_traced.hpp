@@ -8,6 +8,7 @@
 #include <caf/infer_handle.hpp>
 #include <caf/mailbox_element.hpp>
 
+#include <string>
 #include <utility>
 
 namespace godwit {
@@ -22,6 +23,10 @@ class traced final : public Actor, public traceable {
     note(*what);
     Actor::enqueue(std::move(what), host);
   }
+
+ protected:
+  const caf::actor_control_block* watched() const override { return this->ctrl(); }
+  std::string watched_name() const override { return this->name(); }
 };
 
 /// Starts an actor as caf::actor_system::spawn does, so that an operator can trace it.

@@ -103,10 +103,14 @@ std::string drain_json(const std::string& node, schema::ActorStatus::Reader stat
 
 std::string trace_json(schema::Trace::Reader trace) {
   auto letters = ordered_json::array();
-  for (const auto each : trace.getLetters())
-    letters.push_back(ordered_json{{"at_s", static_cast<double>(each.getMicroseconds()) / 1e6},
-      {"kind", text_of(each.getKind())}, {"types", text_of(each.getTypes())}, {"bytes", each.getBytes()},
-      {"from", text_of(each.getFrom())}});
+  for (const auto each : trace.getLetters()) {
+    auto& one = letters.emplace_back(ordered_json{{"at_s", static_cast<double>(each.getMicroseconds()) / 1e6},
+      {"kind", text_of(each.getKind())}, {"types", text_of(each.getTypes())}, {"bytes", each.getBytes()}});
+    if (each.getTo().size() == 0)
+      one["from"] = text_of(each.getFrom());
+    else
+      one["to"] = text_of(each.getTo());
+  }
   return dump(ordered_json{{"actor", text_of(trace.getActor())},
     {"seconds", static_cast<double>(trace.getMilliseconds()) / 1e3}, {"letters", std::move(letters)}});
 }

@@ -1,18 +1,13 @@
 #include "services/config/file.hpp"
 
+#include "services/files/small_file.hpp"
 #include "services/toml/toml.hpp"
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <sstream>
-#include <system_error>
-
 namespace godwit::detail {
 
 namespace {
-
-constexpr std::uintmax_t max_file_bytes = std::uintmax_t{1} << 20;
 
 std::string place(const std::filesystem::path& path, std::uint32_t line) {
   return "configuration file " + path.string() + ", line " + std::to_string(line) + ": ";
@@ -45,17 +40,10 @@ result<file_value> convert(
 } // namespace
 
 result<std::vector<file_value>> read_config_file(const std::filesystem::path& path) {
-  std::error_code code;
-  const auto size = std::filesystem::file_size(path, code);
-  if (code)
-    return fail(errc::io, "cannot read configuration file " + path.string() + ": " + code.message());
-  if (size > max_file_bytes)
-    return fail(errc::invalid_argument, "configuration file " + path.string() + " is over 1 MiB long");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (size > 0 && !(content << file.rdbuf()))
-    return fail(errc::io, "cannot read configuration file " + path.string());
-  const auto all = parse_toml(content.str());
+  const auto content = read_small_file(path, "configuration file");
+  if (!content)
+    return fail(content);
+  const auto all = parse_toml(*content);
   if (!all)
     return fail(errc::invalid_argument, place(path, all.error().line) + all.error().what);
   std::vector<file_value> values;

@@ -96,15 +96,15 @@ std::vector<supervised> node_actors::children() {
   const auto self = shared_from_this();
   const auto& roles = from_.roles;
   std::vector<supervised> out;
-  const auto add = [&](bool has, const char* name, auto begin) {
+  const auto add = [&](bool has, std::string name, auto begin) {
     if (has)
-      out.push_back(
-        {name, [self, begin](caf::actor_system& in) { return ((*self).*begin)(in); }, restart_when::always});
+      out.push_back({std::move(name), [self, begin](caf::actor_system& in) { return ((*self).*begin)(in); },
+        restart_when::always});
   };
   add(roles.worker(), "device", &node_actors::start_device);
   add(roles.router, "router", &node_actors::start_router);
   add(roles.tokenizer, "tokenizer", &node_actors::start_tokenizer);
-  add(roles.session, "directory", &node_actors::start_directory);
+  add(roles.session, std::string(directory_part), &node_actors::start_directory);
   // Whatever is started anew, the last one is too; and the gateway stands on all of them.
   if (!out.empty())
     out.back().start = [self, last = out.back().start](caf::actor_system& in) {

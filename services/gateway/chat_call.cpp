@@ -341,7 +341,7 @@ std::string chat_call::answer_id() const {
 }
 
 void spawn_chat_call(caf::actor_system& system, call request) {
-  system.spawn(chat_behavior, std::move(request));
+  spawn_traced(system, chat_behavior, std::move(request));
 }
 
 } // namespace godwit

@@ -133,6 +133,7 @@ void trace_actor(caf::actor_system& system, const call& request) {
       return from.refuse(unknown_node());
     const auto mail = letter<schema::TraceRequest>::make([&](schema::TraceRequest::Builder b) {
       b.setActor(from.route().id.c_str());
+      b.setTenant(from.tenant().value);
       b.setLetters(wish.letters);
       b.setMilliseconds(wish.seconds * 1'000);
     });

@@ -262,7 +262,7 @@ void stream_call::unsubscribe(bool client_left) {
 }
 
 void spawn_stream_call(caf::actor_system& system, call request, stream_wish wish) {
-  system.spawn(stream_behavior, std::move(request), std::move(wish));
+  spawn_traced(system, stream_behavior, std::move(request), std::move(wish));
 }
 
 } // namespace godwit

@@ -1,8 +1,8 @@
 #include "services/link/actor_exchange.hpp"
 
 #include "messages/actor_error.hpp"
-#include "messages/reasons.hpp"
 #include "services/link/asked_requests.hpp"
+#include "services/link/given_actors.hpp"
 #include "services/link/remote_actor.hpp"
 #include "services/link/remote_handles.hpp"
 
@@ -11,11 +11,11 @@
 #include <caf/make_actor.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace godwit::link {
@@ -43,7 +43,8 @@ class exchange final : public actor_exchange,
                        public remote_home,
                        public std::enable_shared_from_this<exchange> {
  public:
-  exchange(caf::actor_system& system, exchange_options options) : system_(system), options_(options) {}
+  exchange(caf::actor_system& system, exchange_options options)
+    : system_(system), options_(options), given_(options.references) {}
 
   void use(const std::shared_ptr<mesh_link>& link) override {
     link_ = link;
@@ -65,13 +66,11 @@ class exchange final : public actor_exchange,
   void close() override {
     closed_ = true;
     const auto dead = remotes_.lose_all();
+    const auto given = given_.close();
     decltype(published_) published;
-    decltype(exports_) exports;
     {
       const std::lock_guard lock(mutex_);
       published.swap(published_);
-      exports.swap(exports_);
-      export_ids_.clear();
       watcher_ = nullptr;
     }
     asked_.clear();
@@ -80,7 +79,7 @@ class exchange final : public actor_exchange,
   }
 
   void withdraw(const std::string& name) override {
-    target gone;
+    reached_actor gone;
     const std::lock_guard lock(mutex_);
     const auto found = published_.find(name);
     if (found == published_.end())
@@ -89,10 +88,7 @@ class exchange final : public actor_exchange,
     published_.erase(found);
   }
 
-  std::size_t references() const override {
-    const std::lock_guard lock(mutex_);
-    return exports_.size();
-  }
+  std::size_t references() const override { return given_.size(); }
 
   // --- from other nodes; the link's thread ---
 
@@ -135,40 +131,24 @@ class exchange final : public actor_exchange,
   void on_reference(const incoming& mail) override {
     const auto id = mail.header.source;
     const std::string node(mail.from);
-    if (mail.header.kind == frame_kind::released) {
-      given gone; // let go without the lock
-      const std::lock_guard lock(mutex_);
-      const auto found = exports_.find(id);
-      if (found == exports_.end() || found->second.node != node)
-        return;
-      const auto count = std::min(mail.header.correlation, found->second.count);
-      found->second.count -= count;
-      if (found->second.count == 0)
-        gone = take_export(found);
-      return;
-    }
-    kill(remotes_.find(node, id));
+    if (mail.header.kind == frame_kind::released)
+      given_.release(id, node, mail.header.correlation);
+    else
+      kill(remotes_.find(node, id));
   }
 
   void on_peer(const peer_change& change) override {
     const std::string node(change.node);
-    std::vector<given> gone;
-    std::function<void(const peer_change&)> watcher;
+    std::vector<given_actors::given> gone;
     bool news = change.up;
+    if (change.up)
+      given_.node_up(node);
+    else
+      std::tie(news, gone) = given_.node_lost(node);
+    std::function<void(const peer_change&)> watcher;
     {
       const std::lock_guard lock(mutex_);
       watcher = watcher_;
-      if (change.up) {
-        up_.insert(node);
-      } else if (up_.erase(node) != 0) {
-        news = true;
-        for (auto it = exports_.begin(); it != exports_.end();) {
-          const auto next = std::next(it);
-          if (it->second.node == node)
-            gone.push_back(take_export(it));
-          it = next;
-        }
-      }
     }
     if (news && !change.up)
       kill(remotes_.lose(node));
@@ -225,48 +205,27 @@ class exchange final : public actor_exchange,
     if (const auto* const remote = dynamic_cast<const remote_actor*>(actor->get());
         remote != nullptr && remote->where().node == node)
       return actor_reference{true, remote->where().id, remote->where().name};
-    std::uint64_t id = 0;
-    bool fresh = false;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto key = std::make_tuple(node, actor->id(), &as);
-      const auto found = export_ids_.find(key);
-      if (found != export_ids_.end()) {
-        id = found->second;
-        ++exports_.at(id).count;
-      } else {
-        // A lost node's are let go when it is lost: what were given behind that would be held for ever.
-        if (!up_.contains(node))
-          return fail(errc::unavailable, "the node " + node + " cannot be reached", {},
-            std::string(reasons::node_unreachable));
-        if (exports_.size() >= options_.references || closed_)
-          return fail(errc::resource_exhausted, "other nodes hold too many actors of this one");
-        fresh = true;
-        id = ++last_export_;
-        export_ids_.emplace(key, id);
-        exports_.emplace(id, given{node, {actor, &as}, 1});
-      }
-    }
-    if (!fresh)
-      return actor_reference{false, id, {}};
-    actor->get()->attach_functor([weak = weak_from_this(), id] {
+    const auto number = given_.give(node, actor, as);
+    if (!number)
+      return fail(number);
+    if (!number->fresh)
+      return actor_reference{false, number->id, {}};
+    actor->get()->attach_functor([weak = weak_from_this(), id = number->id] {
       if (const auto self = weak.lock())
         self->ended(id);
     });
     // One that had ended already was let go at once; the other node would never hear of it.
-    const std::lock_guard lock(mutex_);
-    if (!exports_.contains(id))
+    if (!given_.holds(number->id))
       return fail(errc::peer_lost, "an actor that a message names has ended");
-    return actor_reference{false, id, {}};
+    return actor_reference{false, number->id, {}};
   }
 
   result<caf::strong_actor_ptr> take(
     const std::string& node, const actor_reference& named, const interface_codec& as) {
     if (!named.yours)
       return remotes_.numbered(node, named.id, as, [&] { return make_remote({node, {}, named.id}, as); });
-    const std::lock_guard lock(mutex_);
-    const auto* found = local(named.id, named.name, node);
-    if (found == nullptr)
+    const auto found = local(named.id, named.name, node);
+    if (!found)
       return fail(errc::peer_lost, "the actor that a message names has ended");
     // It came from here with this interface, or it was published with one that has all of it.
     if (found->codec != &as && !covers(*found->codec, as))
@@ -275,18 +234,6 @@ class exchange final : public actor_exchange,
   }
 
  private:
-  struct target {
-    caf::strong_actor_ptr actor;
-    const interface_codec* codec = nullptr;
-  };
-  /// A local actor that another node holds.
-  struct given {
-    std::string node;
-    target what;
-    std::uint64_t count = 0;
-  };
-  using export_map = std::map<std::uint64_t, given>;
-
   static bool covers(const interface_codec& all, const interface_codec& part) {
     for (const auto& each : part.signatures)
       if (all.find(each.in.type) == nullptr)
@@ -296,7 +243,7 @@ class exchange final : public actor_exchange,
 
   void publish_as(
     const std::string& name, caf::strong_actor_ptr actor, const interface_codec& codec) override {
-    target before;
+    reached_actor before;
     const std::lock_guard lock(mutex_);
     auto& place = published_[name];
     before = std::exchange(place, {std::move(actor), &codec});
@@ -313,22 +260,21 @@ class exchange final : public actor_exchange,
       system_.next_actor_id(), system_.node(), &system_, config, shared_from_this(), std::move(where), codec);
   }
 
-  /// Which actor here is meant. With the lock.
-  const target* local(std::uint64_t id, std::string_view name, std::string_view node) {
-    if (id != 0) {
-      const auto found = exports_.find(id);
-      return found == exports_.end() || found->second.node != node ? nullptr : &found->second.what;
-    }
+  /// Which actor here is meant.
+  std::optional<reached_actor> local(std::uint64_t id, std::string_view name, std::string_view node) const {
+    if (id != 0)
+      return given_.find(id, node);
+    const std::lock_guard lock(mutex_);
     const auto found = published_.find(name);
-    return found == published_.end() ? nullptr : &found->second;
+    return found == published_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  std::pair<target, const signature_codec*> find(const incoming& mail) {
-    const std::lock_guard lock(mutex_);
-    const auto* const found = local(mail.header.target, mail.header.name, mail.from);
-    if (found == nullptr)
+  std::pair<reached_actor, const signature_codec*> find(const incoming& mail) const {
+    auto found = local(mail.header.target, mail.header.name, mail.from);
+    if (!found)
       return {};
-    return {*found, found->codec->find(mail.header.type)};
+    const auto* const signature = found->codec->find(mail.header.type);
+    return {std::move(*found), signature};
   }
 
   caf::message answer_of(
@@ -374,24 +320,11 @@ class exchange final : public actor_exchange,
 
   /// A local actor that another node holds has ended.
   void ended(std::uint64_t id) {
-    given gone;
-    {
-      const std::lock_guard lock(mutex_);
-      const auto found = exports_.find(id);
-      if (found == exports_.end())
-        return;
-      gone = take_export(found);
-    }
+    const auto gone = given_.ended(id);
+    if (!gone)
+      return;
     if (const auto link = link_.lock(); link && !closed_)
-      link->refer(gone.node, frame_kind::gone, id, 0, end_cause::none);
-  }
-
-  /// With the lock.
-  given take_export(export_map::iterator which) {
-    auto gone = std::move(which->second);
-    export_ids_.erase(std::make_tuple(gone.node, gone.what.actor->id(), gone.what.codec));
-    exports_.erase(which);
-    return gone;
+      link->refer(gone->node, frame_kind::gone, id, 0, end_cause::none);
   }
 
   static void kill(const std::vector<caf::strong_actor_ptr>& dead) {
@@ -407,19 +340,12 @@ class exchange final : public actor_exchange,
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> malformed_{0};
   asked_requests asked_;
+  given_actors given_;
   remote_handles remotes_;
 
   mutable std::mutex mutex_;
-  std::map<std::string, target, std::less<>> published_;
-  export_map exports_;
-  std::map<std::tuple<std::string, caf::actor_id, const interface_codec*>, std::uint64_t> export_ids_;
-  std::set<std::string> up_;
+  std::map<std::string, reached_actor, std::less<>> published_;
   std::function<void(const peer_change&)> watcher_;
-  /// Begins with the time, so that no number is that of an actor of an earlier start: what others say of
-  /// theirs may come late.
-  std::uint64_t last_export_ = static_cast<std::uint64_t>(
-    std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count());
 };
 
 result<actor_reference> node_references::give(const caf::strong_actor_ptr& actor, const interface_codec& as) {

@@ -13,7 +13,12 @@ void respond(const caf::strong_actor_ptr& sender, caf::message_id id, const caf:
     sender->enqueue(from, id.response_id(), std::move(content), nullptr);
 }
 
+std::string remote_actor::watched_name() const {
+  return (where_.name.empty() ? std::string("an actor") : where_.name) + " on " + where_.node;
+}
+
 void remote_actor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
+  note(*what);
   const auto& content = what->content();
   if (content.match_elements<caf::exit_msg>() || content.match_elements<caf::down_msg>())
     return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/trace/letter_trace.hpp"
 #include "services/link/actor_codec.hpp"
 #include "services/link/mesh_link.hpp"
 
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace godwit::link {
@@ -28,7 +30,7 @@ class remote_home {
 
 /// The handle of an actor on another node. Has no mailbox and no thread: messages become frames where they
 /// are sent.
-class remote_actor final : public caf::actor_proxy {
+class remote_actor final : public caf::actor_proxy, public letter_watch {
  public:
   remote_actor(caf::actor_config& config, std::shared_ptr<remote_home> home, actor_address where,
     const interface_codec& codec)
@@ -50,6 +52,10 @@ class remote_actor final : public caf::actor_proxy {
 
   /// How often its node has passed it here; guarded by the exchange.
   std::uint64_t references = 0;
+
+ protected:
+  const caf::actor_control_block* watched() const override { return ctrl(); }
+  std::string watched_name() const override;
 
  private:
   std::shared_ptr<remote_home> home_;

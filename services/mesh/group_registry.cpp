@@ -1,16 +1,14 @@
 #include "services/mesh/group_registry.hpp"
 
+#include "services/files/small_file.hpp"
 #include "services/link/hello.hpp"
 #include "services/mesh/group_file.hpp"
 #include "services/mesh/host.hpp"
 
 #include <charconv>
 #include <condition_variable>
-#include <fstream>
 #include <map>
 #include <mutex>
-#include <sstream>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,8 +16,6 @@
 namespace godwit {
 
 namespace {
-
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 20;
 
 struct instance_ports {
   std::uint16_t letters = 0;
@@ -63,18 +59,10 @@ tl::unexpected<error> in_file(const group_registry_options& options, const error
 }
 
 result<group_file> read(const group_registry_options& options) {
-  std::error_code code;
-  const auto size = std::filesystem::file_size(options.file, code);
-  if (code)
-    return in_file(options,
-      {code == std::errc::no_such_file_or_directory ? errc::not_found : errc::io, code.message(), {}, {}});
-  if (size > most_bytes)
-    return in_file(options, {errc::corrupt, "it is over 1 MiB long", {}, {}});
-  std::ifstream in(options.file, std::ios::binary);
-  std::ostringstream content;
-  if (!in || (size > 0 && !(content << in.rdbuf())))
-    return in_file(options, {errc::io, "it cannot be read", {}, {}});
-  auto out = parse_group_file(content.str());
+  const auto content = read_small_file(options.file, "role group file");
+  if (!content)
+    return fail(content);
+  auto out = parse_group_file(*content);
   if (!out)
     return in_file(options, out.error());
   return out;

@@ -1,5 +1,6 @@
 #include "services/mesh/static_registry.hpp"
 
+#include "services/files/small_file.hpp"
 #include "services/link/hello.hpp"
 #include "services/link/zmq_transport.hpp"
 #include "services/mesh/host.hpp"
@@ -8,18 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 namespace godwit {
 
 namespace {
 
-constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 20;
 constexpr std::size_t most_nodes = 4096;
 constexpr std::array<std::string_view, 8> fields{
   "name", "host", "bind", "port", "letters_port", "bulk_port", "events_port", "key"};
@@ -216,21 +213,6 @@ class listed_nodes final : public registry {
   std::vector<entry> all_;
 };
 
-result<std::string> read_whole(const std::filesystem::path& file) {
-  std::error_code code;
-  const auto size = std::filesystem::file_size(file, code);
-  if (code)
-    return fail(code == std::errc::no_such_file_or_directory ? errc::not_found : errc::io,
-      "cannot read the list of nodes " + file.string() + ": " + code.message());
-  if (size > most_bytes)
-    return fail(errc::invalid_argument, "the list of nodes " + file.string() + " is over 1 MiB long");
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream content;
-  if (!in || (size > 0 && !(content << in.rdbuf())))
-    return fail(errc::io, "cannot read the list of nodes " + file.string());
-  return content.str();
-}
-
 /// Names, endpoints and keys that two entries share.
 std::optional<std::string> shared(const std::vector<entry>& before, const entry& one) {
   const auto& all = one.record.endpoints;
@@ -256,7 +238,7 @@ result<std::shared_ptr<registry>> static_registry::load(const static_registry_op
   const auto place = [&](std::uint32_t line) {
     return "list of nodes " + options.file.string() + ", line " + std::to_string(line) + ": ";
   };
-  const auto content = read_whole(options.file);
+  const auto content = read_small_file(options.file, "the list of nodes");
   if (!content)
     return fail(content);
   const auto table = parse_toml(*content);

@@ -260,6 +260,27 @@ class Node:
         return total
 
 
+def begin_turn(node, content, sampling, tokens=3):
+    """A turn of a new session of which the first events have come."""
+    session = node.session(sampling=sampling)
+    stream = node.stream("POST", f"/v1/sessions/{session}/messages", {"content": content, "stream": True})
+    seen = []
+    while sum(event.type == "token" for event in seen) < tokens:
+        seen.append(stream.next())
+    return session, stream, seen
+
+
+def rest_of_turn(stream, patience=PATIENCE):
+    """Events up to the turn's end. A stream with heartbeats and nothing else never is silent for long, so that the client's
+    time-out would not end the wait: this one has an end of its own."""
+    rest = []
+    reader = threading.Thread(target=lambda: rest.append(stream.until(*ENDS)), daemon=True)
+    reader.start()
+    reader.join(patience)
+    assert rest, "the turn did not end in time"
+    return rest[0]
+
+
 def text_of(events):
     return "".join(event.json["text"] for event in events if event.type == "token")
 

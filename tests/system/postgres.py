@@ -23,6 +23,10 @@ def as_server_user(command):
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--pdeathsig", "QUIT", "--", *command]
 
 
+class PortTaken(Exception):
+    """The port is somebody else's."""
+
+
 class Server:
     """An empty database of a superuser `godwit`. It does not sync, which is enough for processes that are killed."""
 
@@ -34,13 +38,21 @@ class Server:
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
             os.chown(self.data, user.pw_uid, user.pw_gid)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = None
         self.process = None
         subprocess.run(as_server_user(["initdb", f"--pgdata={self.data}", "--username=godwit", "--auth=trust", "--encoding=UTF8",
                                        "--locale=C", "--no-sync"]), check=True, cwd="/", stdout=subprocess.DEVNULL)
-        self.start()
+        for tried in range(5):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.port = probe.getsockname()[1]
+            try:
+                self.start()
+                break
+            except PortTaken:
+                # Somebody was faster.
+                if tried == 4:
+                    raise
 
     @property
     def url(self):
@@ -56,7 +68,9 @@ class Server:
         deadline = time.monotonic() + 60
         ready = [str(PROGRAMS / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         while subprocess.run(ready, check=False).returncode != 0:
-            assert self.process.poll() is None, (self.folder / "server.log").read_text()
+            if self.process.poll() is not None:
+                log = (self.folder / "server.log").read_text()
+                raise PortTaken(log) if "could not bind" in log else AssertionError(log)
             assert time.monotonic() < deadline, "the PostgreSQL server did not start"
             time.sleep(0.05)
 

@@ -183,7 +183,7 @@ class AgainstANode(WithNode):
         for actor in ("tokenizer", "prefill", "decode", "device", "cache", "router", "directory"):
             seen = []
             deadline = time.monotonic() + PATIENCE
-            # What an actor sends to itself now and then is shown too.
+            # What an actor sends, and what it tells itself now and then, is shown too.
             while ("request", "status", "node") not in seen:
                 self.assertLess(time.monotonic(), deadline, (actor, seen))
                 # Whoever lists the actors asks each of them how it is.
@@ -194,9 +194,29 @@ class AgainstANode(WithNode):
                 self.assertEqual(traced.returncode, 0, (actor, traced.stderr))
                 letters = json.loads(traced.stdout)["letters"]
                 self.assertEqual(len(letters), 1)
-                seen += [(letter["kind"], letter["types"], letter["from"]) for letter in letters]
+                seen += [(letter["kind"], letter["types"], letter.get("from")) for letter in letters]
         self.assertEqual(self.cli("actors", "trace", "nobody").returncode, 1)
+        self.assertEqual(self.cli("actors", "trace", "ses_" + 32 * "0").returncode, 1)
         self.assertEqual(self.cli("actors", "trace", "router", "--letters", "0").returncode, 1)
+
+    def test_the_letters_of_a_session_are_shown_in_both_directions(self):
+        session = self.cli("session", "create", "--temperature", "0", "--max-tokens", "8").stdout.decode().strip()
+        seen = set()
+        deadline = time.monotonic() + PATIENCE
+        # A turn's words come from the device's actors, and go to whoever follows it.
+        while not {("from", "TokenBatch"), ("to", "GenerateRequest")} <= {(way, types.split()[0]) for way, types in seen}:
+            self.assertLess(time.monotonic(), deadline, seen)
+            sending = threading.Timer(0.3, lambda: self.cli("session", "send", session, "Name a colour."))
+            sending.start()
+            traced = self.cli("actors", "trace", session, "--letters", "1000", "--seconds", "2", "--json")
+            sending.join()
+            self.assertEqual(traced.returncode, 0, traced.stderr)
+            answer = json.loads(traced.stdout)
+            self.assertEqual(answer["actor"], session)
+            for letter in answer["letters"]:
+                self.assertEqual(("from" in letter) + ("to" in letter), 1, letter)
+                self.assertNotIn("colour", json.dumps(letter))
+                seen.add(("to" if "to" in letter else "from", letter["types"] or "nothing"))
 
     def test_chat_reads_lines_from_a_pipe(self):
         done = self.cli("chat", "--temperature", "0", "--max-tokens", "24", given=b"What colour is the sky on a clear day?\n/session\n")

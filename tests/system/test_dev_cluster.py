@@ -7,11 +7,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
-from harness import ENDS, GODWITD, MODEL, PATIENCE, ROOT, Node
+from harness import GODWITD, MODEL, PATIENCE, ROOT, Node, begin_turn, rest_of_turn
 from mesh import WORKER, links, until
 from test_mesh import LONG, QUESTION, SAMPLING, Alone, joined
 
@@ -76,24 +75,16 @@ class DevCluster(unittest.TestCase):
         """Until both standbys count again."""
         until(lambda: sum(sync == "quorum" for _, _, sync in self.databases().values()) == 2, "both standbys follow")
 
-    def begin(self, node):
-        session = node.session(sampling=LONG)
-        stream = node.stream("POST", f"/v1/sessions/{session}/messages", {"content": QUESTION, "stream": True})
-        seen = []
-        while sum(event.type == "token" for event in seen) < 3:
-            seen.append(stream.next())
-        return session, stream, seen
+    @staticmethod
+    def begin(node):
+        return begin_turn(node, QUESTION, LONG)
 
     def finish(self, stream, seen):
-        """The rest of the turn. Heartbeats keep a client waiting, so the wait has an end of its own."""
-        rest = []
-        reader = threading.Thread(target=lambda: rest.append(stream.until(*ENDS)), daemon=True)
-        reader.start()
-        reader.join(2 * PATIENCE)
-        self.assertTrue(rest, "the turn did not end in time")
+        """The whole turn, when it is over."""
+        told = seen + rest_of_turn(stream, 2 * PATIENCE)
         stream.close()
-        self.assertEqual(joined(seen + rest[0]), self.alone["long"])
-        return seen + rest[0]
+        self.assertEqual(joined(told), self.alone["long"])
+        return told
 
     def test_a_stream_goes_on_when_the_primary_is_killed_and_a_standby_promoted(self):
         old = self.primary()

@@ -1,26 +1,14 @@
 """A node whose journal is in PostgreSQL: it dies, its database dies, and the answer goes on with the next token."""
 
 import tempfile
-import threading
 import time
 import unittest
 
-from harness import ENDS, PATIENCE, Node, ids_of, text_of
+from harness import ENDS, PATIENCE, Node, begin_turn, ids_of, rest_of_turn, text_of
 from postgres import Server
 
 SAMPLING = {"temperature": 0.9, "seed": 11, "max_tokens": 120, "top_p": 0.95}
 QUESTION = "Tell me about the sea and the birds above it."
-
-
-def rest_of_turn(stream):
-    """Events up to the turn's end. A stream with heartbeats and nothing else never is silent for long, so that the
-    client's time-out would not end the wait."""
-    seen = []
-    reader = threading.Thread(target=lambda: seen.append(stream.until(*ENDS)), daemon=True)
-    reader.start()
-    reader.join(PATIENCE)
-    assert seen, "the turn did not end in time"
-    return seen[0]
 
 
 class Postgres(unittest.TestCase):
@@ -42,14 +30,9 @@ class Postgres(unittest.TestCase):
                   f'heartbeat_s = {heartbeat}\njournal_deadline_s = {deadline}\n')
         return Node(config=config, **more)
 
-    def begin(self, node):
-        """A turn of which the first events have come."""
-        session = node.session(sampling=SAMPLING)
-        stream = node.stream("POST", f"/v1/sessions/{session}/messages", {"content": QUESTION, "stream": True})
-        seen = []
-        while sum(event.type == "token" for event in seen) < 3:
-            seen.append(stream.next())
-        return session, stream, seen
+    @staticmethod
+    def begin(node):
+        return begin_turn(node, QUESTION, SAMPLING)
 
     def wait_ready(self, node):
         deadline = time.monotonic() + PATIENCE

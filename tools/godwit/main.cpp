@@ -151,8 +151,8 @@ void declare_nodes(CLI::App& app, words& said, int& exit) {
   auto* actors = app.add_subcommand("actors", "List the actors with their gauges");
   actors->add_option("--node", said.node, "Only those of this node");
   auto* trace =
-    actors->add_subcommand("trace", "Show the letters that come to an actor: types, sizes and times");
-  trace->add_option("actor", said.id, "The actor, as it is listed")->required();
+    actors->add_subcommand("trace", "Show the letters of an actor or a session: types, sizes and times");
+  trace->add_option("actor", said.id, "The actor, as it is listed, or a session")->required();
   trace->add_option("--node", said.node, "On which node; without it the one that is asked");
   trace->add_option("--letters", said.letters, "End after so many")->capture_default_str();
   trace->add_option("--seconds", said.trace_seconds, "End after so long")->capture_default_str();

@@ -86,10 +86,11 @@ int trace_actor(client& node, const settings& how, const std::string& actor, con
     print_json(answer->body);
     return exit_ok;
   }
-  std::vector<std::vector<std::string>> rows{{"TIME", "KIND", "BYTES", "FROM", "TYPES"}};
+  std::vector<std::vector<std::string>> rows{{"TIME", "KIND", "BYTES", "FROM", "TO", "TYPES"}};
   for (const auto& item : member(answer->body, "letters"))
     rows.push_back({fmt::format("{:.6f}", member(item, "at_s").get<double>()), plain(member(item, "kind")),
-      plain(member(item, "bytes")), plain(member(item, "from")), plain(member(item, "types"))});
+      plain(member(item, "bytes")), plain(member(item, "from")), plain(member(item, "to")),
+      plain(member(item, "types"))});
   print_table(rows);
   return exit_ok;
 }

@@ -1,11 +1,11 @@
 // Random histories of pool, sequences and indices against a model; see cache_world.hpp.
 #include "tests/support/allocated_bytes.hpp"
+#include "tests/support/asked_number.hpp"
 #include "tests/unit/actors/cache/cache_world.hpp"
 
 #include <catch2/catch.hpp>
 #include <rapidcheck.h>
 
-#include <cstdlib>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -31,12 +31,11 @@ TEST_CASE("whatever happens to pool, sequences and indices, in any order, they a
 // Hidden: `test_cache "[long]"` runs it; GODWIT_TEST_OPERATIONS is the number of operations, a million if it
 // is not set.
 TEST_CASE("a million random operations leave no memory and no page behind", "[.][long]") {
-  const char* const asked = std::getenv("GODWIT_TEST_OPERATIONS");
-  const auto operations = asked == nullptr ? 1000000UL : std::strtoul(asked, nullptr, 10);
+  const auto operations = asked_number("GODWIT_TEST_OPERATIONS", 1'000'000);
   std::mt19937 dice(11);
   cache_world world;
   std::size_t before = 0;
-  for (unsigned long i = 0; i < operations; ++i) {
+  for (std::uint64_t i = 0; i < operations; ++i) {
     world.run({static_cast<std::uint32_t>(dice()), static_cast<std::uint32_t>(dice()),
       static_cast<std::uint32_t>(dice() % 65536)});
     if (i % 64 == 0)

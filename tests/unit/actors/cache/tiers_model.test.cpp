@@ -2,11 +2,11 @@
 // text, and when all is given back and given up, the pool is as it was.
 
 #include "tests/support/allocated_bytes.hpp"
+#include "tests/support/asked_number.hpp"
 #include "tests/unit/actors/cache/tier_world.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
 #include <functional>
 #include <map>
 
@@ -134,9 +134,7 @@ TEST_CASE("random work on all tiers never gives a wrong block and loses none") {
 
 // Hidden, as the one in cache_properties.test.cpp.
 TEST_CASE("a million random operations on all tiers leave no memory behind", "[.][long]") {
-  const char* const asked = std::getenv("GODWIT_TEST_OPERATIONS");
-  const auto operations =
-    asked == nullptr ? 1000000U : static_cast<unsigned>(std::strtoul(asked, nullptr, 10));
+  const auto operations = static_cast<unsigned>(asked_number("GODWIT_TEST_OPERATIONS", 1'000'000));
   for (const std::uint32_t seed : {21U, 22U}) {
     std::size_t before = 0;
     static_cast<void>(run(seed, operations / 2, [&](unsigned i) {

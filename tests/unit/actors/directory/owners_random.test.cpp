@@ -5,6 +5,7 @@
 //
 // GODWIT_OWNER_SEEDS says how many lives; GODWIT_OWNER_FIRST_SEED the first of them.
 
+#include "tests/support/asked_number.hpp"
 #include "tests/unit/actors/directory/mesh_world.hpp"
 #include "tests/unit/actors/directory/slow_journal.hpp"
 
@@ -353,16 +354,11 @@ class mesh_life : public mesh_world {
   std::map<std::size_t, std::int64_t> missed_;
 };
 
-std::uint32_t setting(const char* name, std::uint32_t otherwise) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
-}
-
 } // namespace
 
 TEST_CASE("whatever happens to three nodes, each message is answered once and read once") {
-  const auto first = setting("GODWIT_OWNER_FIRST_SEED", 1);
-  const auto lives = setting("GODWIT_OWNER_SEEDS", 60);
+  const auto first = static_cast<std::uint32_t>(asked_number("GODWIT_OWNER_FIRST_SEED", 1));
+  const auto lives = static_cast<std::uint32_t>(asked_number("GODWIT_OWNER_SEEDS", 60));
   epoch_t owners = 0;
   for (auto seed = first; seed < first + lives; ++seed) {
     INFO("GODWIT_OWNER_FIRST_SEED=" << seed << " GODWIT_OWNER_SEEDS=1 runs it again");

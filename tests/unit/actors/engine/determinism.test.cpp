@@ -1,13 +1,13 @@
 // Random lives of an engine: whatever else runs, however prompts are cut, whoever cancels, however small the
 // pool is, the tokens of a request are those of the definition.
 
+#include "tests/support/asked_number.hpp"
 #include "tests/unit/actors/cache/memory_cold_store.hpp"
 #include "tests/unit/actors/engine/test_engine.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 using namespace godwit;
@@ -191,8 +191,7 @@ class life {
 
 TEST_CASE("the tokens of a request do not depend on anything else that happens") {
   // GODWIT_LIVES=100000 makes a soak of it.
-  const char* wanted = std::getenv("GODWIT_LIVES");
-  const auto lives = wanted != nullptr ? std::strtoul(wanted, nullptr, 10) : 150;
+  const auto lives = asked_number("GODWIT_LIVES", 150);
   for (std::uint32_t seed = 1; seed <= lives; ++seed) {
     INFO("seed " << seed);
     life(seed).run();

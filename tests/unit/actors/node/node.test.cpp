@@ -1,6 +1,8 @@
 #include "actors/node/node.hpp"
 
 #include "actors/trace/spawn_traced.hpp"
+#include "messages/actor_error.hpp"
+#include "messages/text.hpp"
 #include "tests/unit/actors/node/scripted_part.hpp"
 
 #include <catch2/catch.hpp>
@@ -171,6 +173,57 @@ TEST_CASE("a node tells what letters come to one of its parts, up to a number an
   REQUIRE(timed->has_value());
   CHECK((**timed).read().getLetters().size() == 1);
   w.pass(10'000); // the first one's time
+}
+
+TEST_CASE(
+  "a session is traced where its directory has it, and is not found elsewhere or under another tenant") {
+  world w;
+  const auto session = spawn_traced_part(w.system);
+  const auto distant = spawn_part(w.system, "distant", {});
+  w.stops.push_back(session);
+  w.stops.push_back(distant);
+  const directory_actor directory =
+    w.system.spawn([session, distant](directory_actor::pointer self) -> directory_actor::behavior_type {
+      return {
+        [](const letter<schema::SessionSettings>&) { return letter<schema::SessionInfo>(); },
+        [=](const letter<schema::LocateRequest>& mail) -> caf::result<session_actor> {
+          if (text_of(mail.read().getTenant()) != "t")
+            return to_caf_error({errc::not_found, "no such session", {}, "session_not_found"});
+          return caf::actor_cast<session_actor>(mail.read().getSession() == "ses_here" ? session : distant);
+        },
+        [](const letter<schema::ListRequest>&) { return letter<schema::SessionList>(); },
+        [](erase_atom, const letter<schema::LocateRequest>&) { return letter<schema::SessionInfo>(); },
+        [](status_atom) { return letter<schema::ActorStatus>(); },
+        [](drain_atom) { return letter<schema::Drained>(); },
+        [self](stop_atom) { self->quit(); },
+      };
+    });
+  w.stops.push_back(directory);
+  const auto traced = [&](const char* session_id, const char* tenant) {
+    return w.ask<letter<schema::Trace>>(
+      w.node, letter<schema::TraceRequest>::make([&](schema::TraceRequest::Builder b) {
+        b.setActor(session_id);
+        b.setTenant(tenant);
+        b.setLetters(1);
+        b.setMilliseconds(1'000);
+      }));
+  };
+  const auto before = traced("ses_here", "t");
+  w.ask<letter<schema::ActorStatus>>(session, status_atom::value);
+  CHECK_FALSE(before->has_value());
+
+  caf::anon_send(w.node, join_atom::value, std::string(directory_part), directory);
+  const auto here = traced("ses_here", "t");
+  const auto elsewhere = traced("ses_there", "t");
+  const auto foreign = traced("ses_here", "u");
+  w.ask<letter<schema::ActorStatus>>(session, status_atom::value);
+  REQUIRE(here->has_value());
+  CHECK((**here).read().getActor() == "ses_here");
+  REQUIRE((**here).read().getLetters().size() == 1);
+  CHECK((**here).read().getLetters()[0].getTypes() == "status");
+  w.pass(20'000);
+  CHECK_FALSE(elsewhere->has_value());
+  CHECK_FALSE(foreign->has_value());
 }
 
 TEST_CASE("what cannot be traced is refused, and a node that stops ends its traces") {

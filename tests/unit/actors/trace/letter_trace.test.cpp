@@ -3,6 +3,7 @@
 #include "actors/trace/letter_kinds.hpp"
 #include "actors/trace/spawn_traced.hpp"
 #include "messages/catalogue.hpp"
+#include "messages/text.hpp"
 #include "tests/support/toy_generation.hpp"
 
 #include <caf/actor_system.hpp>
@@ -45,6 +46,44 @@ struct world {
 };
 
 } // namespace
+
+TEST_CASE("a trace has what its actor sends, told by whoever it comes to, and what it tells itself once") {
+  world w;
+  REQUIRE(w.traced != nullptr);
+  const auto helper = spawn_traced(w.system, [sink = w.sink](caf::event_based_actor* self) -> caf::behavior {
+    return {[self, sink](join_atom) {
+              self->send(sink, toy_batch(1, {0, {1, 2}}));
+              self->send(self, status_atom::value);
+              return status_atom::value;
+            },
+      [](status_atom) {}, [self](stop_atom) { self->quit(); }};
+  });
+  auto* const watched = dynamic_cast<traceable*>(caf::actor_cast<caf::abstract_actor*>(helper));
+  REQUIRE(watched != nullptr);
+  const auto trace = std::make_shared<letter_trace>("helper", 10, nullptr);
+  REQUIRE(watched->begin_trace(trace));
+  const auto asking = spawn_traced(w.system, [helper](caf::event_based_actor* self) {
+    self->request(helper, std::chrono::seconds(1), join_atom::value).then([](status_atom) {});
+  });
+  w.scheduler.run();
+  watched->end_trace();
+  caf::anon_send(helper, stop_atom::value);
+  w.scheduler.run();
+
+  const auto report = trace->report();
+  std::vector<std::string> seen;
+  for (const auto each : report.read().getLetters())
+    seen.push_back(text_of(each.getKind()) + " " + text_of(each.getTypes()) + " from "
+                   + text_of(each.getFrom()) + " to " + text_of(each.getTo()));
+  REQUIRE(seen.size() == 4);
+  CHECK(seen[0].starts_with("request join from "));
+  CHECK(seen[0].ends_with(" to "));
+  CHECK(seen[1].starts_with("letter TokenBatch from  to "));
+  CHECK(seen[1].size() > std::string("letter TokenBatch from  to ").size());
+  CHECK(seen[2].starts_with("letter status from "));
+  CHECK(seen[2].ends_with(" to "));
+  CHECK(seen[3].starts_with("answer status from  to "));
+}
 
 TEST_CASE("messages are known by their types, and as large as their letters") {
   const auto page = std::make_shared<const std::vector<std::byte>>(100);

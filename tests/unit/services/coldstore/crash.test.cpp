@@ -2,6 +2,7 @@
 // no page is wrong, and the next write is fine.
 
 #include "services/coldstore/cold_index.hpp"
+#include "tests/support/asked_number.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include "tests/unit/services/coldstore/crash_plan.hpp"
@@ -220,8 +221,7 @@ TEST_CASE("killed at any moment, again and again, a store is sound") {
   auto all = all_texts();
   const temporary_folder folder;
   std::mt19937 random(5);
-  const char* wanted = std::getenv("GODWIT_TEST_CRASHES");
-  const int rounds = wanted != nullptr ? std::atoi(wanted) : 12;
+  const auto rounds = static_cast<int>(asked_number("GODWIT_TEST_CRASHES", 12));
   const std::uint64_t limit = 200 * small_record;
   for (int round = 0; round < rounds; ++round) {
     run(folder.path(), limit, -1, 0, 5000, std::chrono::microseconds(1000 + random() % 900'000));

@@ -126,7 +126,7 @@ TEST_CASE("a file's values must have the right type") {
 TEST_CASE("a file that cannot be read or parsed gives one sentence") {
   const auto missing = load_config({{"config", "/nowhere/godwit.toml"}}, {});
   REQUIRE_FALSE(missing);
-  CHECK(missing.error().code == errc::io);
+  CHECK(missing.error().code == errc::not_found);
   CHECK(missing.error().message
         == "cannot read configuration file /nowhere/godwit.toml: No such file or directory");
   CHECK(from_file("a = 1\nb = = 2").error().message.find("line 2: ") != std::string::npos);

@@ -179,12 +179,17 @@ fixture::fixture(bool serves, bool in_mesh)
         w->traces.push_back(mail);
         return letter<schema::Trace>::make([&](auto b) {
           b.setActor(mail.read().getActor());
-          auto letters = b.initLetters(1);
+          auto letters = b.initLetters(2);
           letters[0].setMicroseconds(1500);
           letters[0].setKind("letter");
           letters[0].setTypes("TokenBatch");
           letters[0].setBytes(64);
           letters[0].setFrom("decode");
+          letters[1].setMicroseconds(2'000);
+          letters[1].setKind("request");
+          letters[1].setTypes("CacheLookup");
+          letters[1].setBytes(8);
+          letters[1].setTo("cache on n2");
         });
       }};
   });

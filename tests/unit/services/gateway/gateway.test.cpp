@@ -137,6 +137,9 @@ TEST_CASE_METHOD(
   CHECK(body_of(traced)["actor"] == "router");
   CHECK(body_of(traced)["letters"][0]
         == json::parse(R"({"at_s":0.0015,"kind":"letter","types":"TokenBatch","bytes":64,"from":"decode"})"));
+  CHECK(
+    body_of(traced)["letters"][1]
+    == json::parse(R"({"at_s":0.002,"kind":"request","types":"CacheLookup","bytes":8,"to":"cache on n2"})"));
   REQUIRE(world_->traces.size() == 1);
   CHECK(world_->traces[0].read().getActor() == "router");
   CHECK(world_->traces[0].read().getLetters() == 5);

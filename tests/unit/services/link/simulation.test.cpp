@@ -4,6 +4,8 @@
 
 #include "tests/unit/services/link/simulated_network.hpp"
 
+#include "tests/support/asked_number.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
@@ -181,23 +183,18 @@ class churn {
   std::uint64_t last_ = 0;
 };
 
-std::uint64_t seeds() {
-  const auto* const asked_for = std::getenv("GODWIT_LINK_SEEDS");
-  return asked_for == nullptr ? 60 : std::strtoull(asked_for, nullptr, 10);
-}
-
 } // namespace
 
 TEST_CASE("whatever breaks, every request ends once and by its deadline, and the mesh heals") {
-  const auto* const first = std::getenv("GODWIT_LINK_FIRST_SEED");
-  const auto begin = first == nullptr ? std::uint64_t{1} : std::strtoull(first, nullptr, 10);
+  const auto begin = asked_number("GODWIT_LINK_FIRST_SEED", 1);
+  const auto seeds = asked_number("GODWIT_LINK_SEEDS", 60);
   int answered = 0;
-  for (auto seed = begin; seed < begin + seeds(); ++seed) {
+  for (auto seed = begin; seed < begin + seeds; ++seed) {
     INFO("GODWIT_LINK_FIRST_SEED=" << seed << " GODWIT_LINK_SEEDS=1 runs it again");
     churn mesh(seed);
     REQUIRE_NOTHROW(mesh.run());
     answered += mesh.answered_;
   }
   // Otherwise nothing was tested.
-  CHECK(answered > 10 * static_cast<int>(seeds()));
+  CHECK(answered > 10 * static_cast<int>(seeds));
 }

@@ -2,6 +2,7 @@
 // error, and nothing of any of them is left anywhere.
 
 #include "tests/support/allocated_bytes.hpp"
+#include "tests/support/asked_number.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/unit/services/daemon/churn/star_hub.hpp"
 #include "tests/unit/services/daemon/churn/star_process.hpp"
@@ -25,11 +26,6 @@ using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
 namespace {
-
-std::uint64_t variable(const char* name, std::uint64_t otherwise) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
-}
 
 std::size_t descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -259,7 +255,7 @@ struct idle_marks {
 
 /// Workers come and go under completions; some are left.
 void one_round(star_hub& hub, workers& all, const idle_marks& before, std::mt19937_64& random) {
-  const auto time = std::chrono::milliseconds(variable("GODWIT_CHURN_MS", 8'000));
+  const auto time = std::chrono::milliseconds(asked_number("GODWIT_CHURN_MS", 8'000));
   constexpr std::size_t requests = 1'536;
   constexpr std::size_t joins = 248;
   constexpr std::size_t leaves = 149;
@@ -347,8 +343,8 @@ TEST_CASE(star_process_test, "[.]") {
 }
 
 TEST_CASE("completions end well while hundreds of workers join, leave and are killed") {
-  const auto seed = variable("GODWIT_CHURN_SEED", std::random_device{}());
-  const auto rounds = variable("GODWIT_CHURN_ROUNDS", 1);
+  const auto seed = asked_number("GODWIT_CHURN_SEED", std::random_device{}());
+  const auto rounds = asked_number("GODWIT_CHURN_ROUNDS", 1);
   INFO("GODWIT_CHURN_SEED=" << seed);
   std::mt19937_64 random(seed);
 
@@ -371,7 +367,7 @@ TEST_CASE("completions end well while hundreds of workers join, leave and are ki
 }
 
 TEST_CASE("memory and descriptors stay flat over many completions") {
-  const auto requests = variable("GODWIT_CHURN_REQUESTS", 2'000);
+  const auto requests = asked_number("GODWIT_CHURN_REQUESTS", 2'000);
   constexpr std::size_t at_once = 32;
   constexpr std::size_t samples = 40;
   worker_system actors;
