@@ -108,10 +108,6 @@ class Network(unittest.TestCase):
         self.everything_is_said(flap, turns=4)
         self.assertGreater(self.cable.counts["held"], 0)
 
-
-class LongNetwork(Network):
-    """What takes longer, and all of it over and over, both workers in turn."""
-
     def test_losses_and_delays_cost_time_and_nothing_else(self):
         rule = wire.Rule(loss=0.02, delay=0.2)
         for worker in ("one", "two"):
@@ -136,6 +132,10 @@ class LongNetwork(Network):
         self.cable.heal()
         self.sees("up", "up")
         self.everything_is_said(turns=4)
+
+
+class LongNetwork(Network):
+    """All of it over and over, both workers in turn."""
 
     def test_one_trouble_after_the_other(self):
         for index in range(ROUNDS):
