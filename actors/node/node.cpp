@@ -145,6 +145,10 @@ traceable* as_traceable(const caf::strong_actor_ptr& actor) {
 
 using trace_promise = caf::typed_response_promise<letter<schema::Trace>>;
 
+void refuse(trace_promise& promise, error why) {
+  promise.deliver(to_caf_error(why));
+}
+
 /// How long a directory may look for a session: it may have to wait for another node's answer.
 constexpr std::chrono::seconds locate_patience{10};
 
@@ -158,18 +162,16 @@ void begin_trace(self_pointer self, const caf::strong_actor_ptr& who, schema::Tr
   trace_promise promise) {
   auto& state = self->state;
   if (state.traces.size() >= most_traces)
-    return promise.deliver(to_caf_error({errc::overloaded, "too many traces run on this node", {}, {}}));
+    return refuse(promise, {errc::overloaded, "too many traces run on this node", {}, {}});
   auto* const actor = as_traceable(who);
   if (actor == nullptr)
-    return promise.deliver(
-      to_caf_error({errc::unsupported, "this actor's letters cannot be traced", {}, {}}));
+    return refuse(promise, {errc::unsupported, "this actor's letters cannot be traced", {}, {}});
   const auto number = ++state.last_trace;
   auto seen = std::make_shared<letter_trace>(text_of(ask.getActor()),
     std::clamp(ask.getLetters(), 1U, most_traced_letters),
     [me = inner_actor(self), number] { caf::anon_send(me, tick_atom::value, number); });
   if (!actor->begin_trace(seen))
-    return promise.deliver(
-      to_caf_error({errc::conflict, "this actor is being traced already", {}, "trace_running"}));
+    return refuse(promise, {errc::conflict, "this actor is being traced already", {}, "trace_running"});
   state.traces.emplace(number, running_trace{who, std::move(seen), std::move(promise)});
   self->delayed_send(self, std::min(std::chrono::milliseconds(ask.getMilliseconds()), longest_trace),
     tick_atom::value, number);
@@ -183,7 +185,7 @@ error no_actor(const char* why) {
 void trace_session(self_pointer self, const letter<schema::TraceRequest>& mail, trace_promise promise) {
   const auto* const directory = part_called(self->state, directory_part);
   if (directory == nullptr)
-    return promise.deliver(to_caf_error(no_actor("the node has no such actor")));
+    return refuse(promise, no_actor("the node has no such actor"));
   const auto ask = mail.read();
   self
     ->request(caf::actor_cast<directory_actor>(*directory), locate_patience,
@@ -195,7 +197,7 @@ void trace_session(self_pointer self, const letter<schema::TraceRequest>& mail, 
       [self, mail, promise](const session_actor& session) mutable {
         const auto who = caf::actor_cast<caf::strong_actor_ptr>(session);
         if (as_traceable(who) == nullptr)
-          return promise.deliver(to_caf_error(no_actor("the session's owner is another node")));
+          return refuse(promise, no_actor("the session's owner is another node"));
         begin_trace(self, who, mail.read(), std::move(promise));
       },
       [promise](const caf::error& why) mutable {

@@ -212,7 +212,7 @@ TEST_CASE(
   w.ask<letter<schema::ActorStatus>>(session, status_atom::value);
   CHECK_FALSE(before->has_value());
 
-  caf::anon_send(w.node, join_atom::value, std::string(directory_part), directory);
+  caf::anon_send(w.node, join_atom::value, std::string(directory_part), common_actor(directory));
   const auto here = traced("ses_here", "t");
   const auto elsewhere = traced("ses_there", "t");
   const auto foreign = traced("ses_here", "u");
