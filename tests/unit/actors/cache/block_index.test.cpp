@@ -1,5 +1,7 @@
 #include "actors/cache/block_index.hpp"
 
+#include "tests/support/asked_number.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -156,7 +158,8 @@ TEST_CASE("the index takes at most 80 bytes a block, and no more after a million
     add_one(index, i, none);
   }
   const auto bytes = index.bytes();
-  for (std::uint64_t i = 200000; i < 1200000; ++i) {
+  const auto end = 200'000 + on_one_thread(1'000'000);
+  for (std::uint64_t i = 200'000; i < end; ++i) {
     index.give_up(index.worst());
     add_one(index, i, none);
   }

@@ -358,7 +358,7 @@ class mesh_life : public mesh_world {
 
 TEST_CASE("whatever happens to three nodes, each message is answered once and read once") {
   const auto first = static_cast<std::uint32_t>(asked_number("GODWIT_OWNER_FIRST_SEED", 1));
-  const auto lives = static_cast<std::uint32_t>(asked_number("GODWIT_OWNER_SEEDS", 60));
+  const auto lives = static_cast<std::uint32_t>(asked_number("GODWIT_OWNER_SEEDS", on_one_thread(60)));
   epoch_t owners = 0;
   for (auto seed = first; seed < first + lives; ++seed) {
     INFO("GODWIT_OWNER_FIRST_SEED=" << seed << " GODWIT_OWNER_SEEDS=1 runs it again");
