@@ -54,13 +54,46 @@ struct counter_row {
 };
 
 constexpr std::array counter_rows{
-  counter_row{
-    "godwit_link_letters_sent_total", metric_kind::total, "Letters to other nodes", &counters::letters_sent},
+  counter_row{"godwit_link_letters_sent_total", metric_kind::total,
+    "Letters to other nodes, those in bulk too", &counters::letters_sent},
   counter_row{"godwit_link_letters_received_total", metric_kind::total, "Letters of other nodes",
     &counters::letters_received},
   counter_row{"godwit_link_bytes_sent_total", metric_kind::total, "Bytes of them", &counters::bytes_sent},
   counter_row{
     "godwit_link_bytes_received_total", metric_kind::total, "Bytes of them", &counters::bytes_received},
+  counter_row{"godwit_link_bulk_sent_total", metric_kind::total, "Those of them that took the bulk lane",
+    &counters::bulk_sent},
+  counter_row{"godwit_link_bulk_received_total", metric_kind::total, "Those of them that took the bulk lane",
+    &counters::bulk_received},
+  counter_row{"godwit_link_bulk_bytes_sent_total", metric_kind::total, "Bytes of them in the bulk lane",
+    &counters::bulk_bytes_sent},
+  counter_row{"godwit_link_bulk_bytes_received_total", metric_kind::total, "Bytes of them in the bulk lane",
+    &counters::bulk_bytes_received},
+  counter_row{
+    "godwit_link_events_sent_total", metric_kind::total, "Events published", &counters::events_sent},
+  counter_row{"godwit_link_events_received_total", metric_kind::total, "Events of other nodes",
+    &counters::events_received},
+  counter_row{"godwit_link_events_missed_total", metric_kind::total, "Events that never came here",
+    &counters::events_missed},
+  counter_row{"godwit_link_oversized_total", metric_kind::total, "Frames over a limit, among the malformed",
+    &counters::oversized},
+  counter_row{"godwit_link_connections_total", metric_kind::total, "Connections that others have opened",
+    &counters::connections},
+  counter_row{
+    "godwit_link_handshakes_total", metric_kind::total, "Of those, that have got in", &counters::handshakes},
+  counter_row{"godwit_link_disconnects_total", metric_kind::total,
+    "Of those, that have ended: the other end left, or sent what is too large", &counters::disconnects},
+  counter_row{"godwit_link_key_conflicts_total", metric_kind::total, "Nodes named with another one's key",
+    &counters::key_conflicts},
+  counter_row{"godwit_link_overloaded_total", metric_kind::total,
+    "Times that a peer lost its place because it took too little", &counters::overloaded},
+  counter_row{"godwit_link_bulk_redials_total", metric_kind::total,
+    "Bulk connections that died alone and were made anew", &counters::bulk_redials},
+  counter_row{"godwit_link_credit_broken_total", metric_kind::total, "Items of streams without credit",
+    &counters::credit_broken},
+  counter_row{"godwit_link_streams", metric_kind::level, "Streams in both directions", &counters::streams},
+  counter_row{"godwit_link_queued_commands", metric_kind::level,
+    "What waited for the link's thread when it last looked", &counters::queued_commands},
   counter_row{"godwit_link_malformed_total", metric_kind::total, "What came and was no frame or letter",
     &counters::malformed},
   counter_row{
@@ -162,6 +195,10 @@ void watch_mesh(metrics& figures, source_of_mesh source) {
     [](const peer& one) { return one.queued_parcels; });
   of_peers("godwit_peer_queued_bytes", metric_kind::level, "Bytes of them",
     [](const peer& one) { return one.queued_bytes; });
+  of_peers("godwit_peer_queued_bulk", metric_kind::level, "Messages in bulk that wait for the node",
+    [](const peer& one) { return one.queued_bulk; });
+  of_peers("godwit_peer_queued_bulk_bytes", metric_kind::level, "Bytes of them",
+    [](const peer& one) { return one.queued_bulk_bytes; });
   of_peers("godwit_peer_letters_sent_total", metric_kind::total, "Letters to the node",
     [](const peer& one) { return one.letters_sent; });
   of_peers("godwit_peer_letters_received_total", metric_kind::total, "Letters of the node",
@@ -199,8 +236,8 @@ void watch_mesh(metrics& figures, source_of_mesh source) {
         out.push_back({{}, static_cast<double>(now->figures().references)});
       return out;
     });
-  figures.watch_each(
-    "godwit_link_dead_letters_total", metric_kind::total, "Letters to actors that are not there", [source] {
+  figures.watch_each("godwit_link_dead_letters_total", metric_kind::total,
+    "Letters to nodes or actors that are not there", [source] {
       values out;
       if (const auto now = source())
         out.push_back({{}, static_cast<double>(now->figures().dead_letters)});

@@ -18,8 +18,10 @@ std::vector<peer_status> core::status() const {
     each.state = one->state;
     each.incarnation = one->incarnation;
     each.round_trip = one->round_trip;
-    each.queued_parcels = one->letters_out.size() + one->bulk_out.size();
-    each.queued_bytes = one->letters_out.bytes() + one->bulk_out.bytes();
+    each.queued_parcels = one->letters_out.size();
+    each.queued_bytes = one->letters_out.bytes();
+    each.queued_bulk = one->bulk_out.size();
+    each.queued_bulk_bytes = one->bulk_out.bytes();
     each.refusal = one->refusal;
     each.letters_sent = one->letters_sent;
     each.bytes_sent = one->bytes_sent;
@@ -38,9 +40,18 @@ std::vector<peer_status> core::status() const {
 // --- requests of this node ---
 
 void core::send(std::string_view node, lane which, parcel what, moment deadline, moment now) {
-  auto* const one = peers_.find(node);
-  if (one == nullptr || !peers_.post(*one, which, {std::move(what), deadline, 0}, now))
+  if (auto* const one = peers_.find(node))
+    peers_.must_post(*one, which, {std::move(what), deadline, 0}, now);
+  else
     link_counters::add(counters_.dead_letters);
+}
+
+void core::overload(std::string_view node, moment now) {
+  if (node.empty())
+    for (const auto& [name, one] : peers_.all())
+      peers_.overload(*one, now);
+  else if (auto* const one = peers_.find(node))
+    peers_.overload(*one, now);
 }
 
 void core::request(std::string_view node, lane which, parcel what, std::uint64_t correlation, moment deadline,
@@ -88,7 +99,7 @@ void core::post_control(std::string_view node, frame_kind kind, std::uint64_t co
   header.source = source;
   header.cause = cause;
   if (auto* const one = peers_.find(node); one != nullptr && one->state == peer_state::up)
-    (void)peers_.post(*one, lane::letters, {{encode(header), {}}, never, 0}, now);
+    peers_.must_post(*one, lane::letters, {{encode(header), {}}, never, 0}, now);
 }
 
 // --- requests of other nodes ---
@@ -108,7 +119,7 @@ void core::refuse(peer& one, std::uint64_t correlation, frame_kind kind, const e
   header.code = static_cast<std::uint8_t>(why.code);
   header.cause = cause_of(why.code);
   const auto body = to_letter(why);
-  (void)peers_.post(one, lane::letters, {{encode(header, body.bytes()), {}}, never, 0}, now);
+  peers_.must_post(one, lane::letters, {{encode(header, body.bytes()), {}}, never, 0}, now);
 }
 
 void core::serve(peer& one, const incoming& mail, moment now) {
@@ -172,7 +183,7 @@ void core::peer_down(peer& one, end_cause cause, const std::string& why) {
       upper_.on_credit(each.token, each.credit);
     }
   }
-  std::erase_if(event_counts_, [&name](const auto& each) { return each.first.first == name; });
+  event_counts_.erase(name);
   ++peer_changes_;
   upper_.on_peer({name, one.incarnation, false, cause, why});
 }
@@ -218,12 +229,18 @@ bool core::flush(moment now) {
 void core::count_queues() {
   std::uint64_t parcels = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t bulk = 0;
+  std::uint64_t bulk_bytes = 0;
   for (const auto& [name, one] : peers_.all()) {
-    parcels += one->letters_out.size() + one->bulk_out.size();
-    bytes += one->letters_out.bytes() + one->bulk_out.bytes();
+    parcels += one->letters_out.size();
+    bytes += one->letters_out.bytes();
+    bulk += one->bulk_out.size();
+    bulk_bytes += one->bulk_out.bytes();
   }
   link_counters::set(counters_.queued_parcels, parcels);
   link_counters::set(counters_.queued_bytes, bytes);
+  link_counters::set(counters_.queued_bulk, bulk);
+  link_counters::set(counters_.queued_bulk_bytes, bulk_bytes);
 }
 
 void core::close(end_cause cause, moment now) {

@@ -34,6 +34,7 @@ struct core_options {
   std::size_t serving = 4096;           ///< requests of one peer without an answer
   std::size_t streams = 16'384;         ///< in each direction
   std::uint64_t stream_credit = 65'536; ///< more is taken for this
+  std::size_t topics = 1024;            ///< of events of one peer; those of more are dropped as malformed
 };
 
 /// Everything about a link but sockets, threads and clocks: who is there, requests and their deadlines,
@@ -52,7 +53,8 @@ class core : private peer_observer {
 
   // --- from this node ---
 
-  /// A letter without an answer. What cannot be sent is counted.
+  /// A letter without an answer. What cannot be sent is counted; if its node is there, that loses its place:
+  /// it would miss a letter of those whose order is promised.
   void send(std::string_view node, lane which, parcel what, moment deadline, moment now);
   /// @param correlation of the parcel's header; no other request or stream of this node has it
   void request(std::string_view node, lane which, parcel what, std::uint64_t correlation, moment deadline,
@@ -69,6 +71,8 @@ class core : private peer_observer {
   void grant(std::uint64_t correlation, std::uint64_t items, moment now);
   /// The consumer wants no more.
   void end_stream(std::uint64_t correlation, end_cause cause, moment now);
+  /// Something for a node was lost on its way here: it loses its place, and is told. @param node empty: all
+  void overload(std::string_view node, moment now);
   /// The producer's item or end, with the token's correlation. Credit was taken already.
   void stream_send(const reply_token& token, lane which, parcel what, bool last, moment now);
 
@@ -138,7 +142,8 @@ class core : private peer_observer {
   /// By node; the deadline after which a request is forgotten.
   std::map<std::string, std::map<served_key, moment>, std::less<>> serving_;
   std::map<std::string, std::map<served_key, producer>, std::less<>> producers_;
-  std::map<std::pair<std::string, std::string>, std::uint64_t, std::less<>> event_counts_; ///< node and topic
+  using topics = std::map<std::string, std::uint64_t, std::less<>>;
+  std::map<std::string, topics, std::less<>> event_counts_; ///< by node and topic
   std::uint64_t now_serving_ = 0;
   moment next_sweep_{0};
   std::uint64_t now_producing_ = 0;

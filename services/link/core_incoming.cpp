@@ -16,6 +16,8 @@ std::optional<incoming> core::open(lane which, std::string_view who, std::span<c
     return std::nullopt;
   }
   auto decoded = decode(frames.front().bytes, most_.frames);
+  if (!decoded && decoded.error().code == errc::too_large)
+    link_counters::add(counters_.oversized);
   if (!decoded || decoded->header.attachments != frames.size() - 1) {
     link_counters::add(counters_.malformed);
     return std::nullopt;
@@ -43,10 +45,19 @@ void core::on_message(lane which, std::string_view who, const return_path& path,
     return;
   }
   one->heard = now;
-  if (mail->header.kind != frame_kind::beat) {
-    ++one->letters_received;
-    for (const auto& each : frames)
-      one->bytes_received += each.bytes.size();
+  const bool says_whose = mail->header.kind == frame_kind::beat; // the first on a bulk connection
+  if (which == lane::bulk)
+    peers::on_bulk(*one, path, !says_whose);
+  if (which == lane::bulk && says_whose)
+    return;
+  std::size_t bytes = 0;
+  for (const auto& each : frames)
+    bytes += each.bytes.size();
+  ++one->letters_received;
+  one->bytes_received += bytes;
+  if (which == lane::bulk) {
+    link_counters::add(counters_.bulk_received);
+    link_counters::add(counters_.bulk_bytes_received, bytes);
   }
   handle(*one, *mail, now);
 }
@@ -55,11 +66,6 @@ void core::handle(peer& one, const incoming& mail, moment now) {
   link_counters::add(counters_.letters_received);
   const auto correlation = mail.header.correlation;
   switch (mail.header.kind) {
-  case frame_kind::beat:
-    if (const auto body = letter<schema::Beat>::parse(mail.words))
-      return peers_.on_beat(one, *body, now);
-    link_counters::add(counters_.malformed);
-    return;
   case frame_kind::bye:
     return peers_.on_bye(one, mail.header.cause, now);
   case frame_kind::letter:
@@ -121,7 +127,7 @@ void core::handle(peer& one, const incoming& mail, moment now) {
     return upper_.on_credit(held.token, held.credit);
   }
   default:
-    // Greetings on the wrong way, events among letters.
+    // Greetings and beats on the wrong way, events among letters.
     link_counters::add(counters_.malformed);
     return;
   }
@@ -148,6 +154,16 @@ void core::on_channel_message(channel_id channel, std::span<const received_frame
       break;
     return peers_.on_refused(*one, from_letter(*body, mail->header.code), now);
   }
+  case frame_kind::beat: {
+    if (one->theirs == 0 || mail->header.session != one->theirs) {
+      link_counters::add(counters_.stale);
+      return;
+    }
+    const auto body = letter<schema::Beat>::parse(mail->words);
+    if (!body)
+      break;
+    return peers_.on_beat(*one, channel == one->bulk ? lane::bulk : lane::letters, *body, now);
+  }
   case frame_kind::bye:
     return peers_.on_bye(*one, mail->header.cause, now);
   default:
@@ -168,9 +184,18 @@ void core::on_event_message(
     link_counters::add(counters_.malformed);
     return;
   }
+  auto& of_node = event_counts_[one->record.name.value];
+  auto known = of_node.find(topic);
+  if (known == of_node.end()) {
+    if (of_node.size() >= most_.topics) {
+      link_counters::add(counters_.malformed);
+      return;
+    }
+    known = of_node.emplace(topic, 0).first;
+  }
   one->heard = now;
   link_counters::add(counters_.events_received);
-  auto& last = event_counts_[{one->record.name.value, std::string(topic)}];
+  auto& last = known->second;
   const auto count = mail->header.correlation;
   if (last != 0 && count > last + 1) {
     link_counters::add(counters_.events_missed, count - last - 1);

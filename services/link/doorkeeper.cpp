@@ -20,7 +20,7 @@ doorkeeper::doorkeeper(zmq::context_t& context, std::size_t most_frames, link_co
 
 void doorkeeper::watch(zmq::socket_t& door) {
   const auto where = "inproc://godwit-monitor-" + std::to_string(monitors_.size());
-  constexpr int watched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+  constexpr int watched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
   if (zmq_socket_monitor(door.handle(), where.c_str(), watched) != 0)
     throw zmq::error_t();
   auto& monitor = monitors_.emplace_back(context_, zmq::socket_type::pair);
@@ -69,8 +69,11 @@ void doorkeeper::count(zmq::socket_t& monitor) {
     if (first.size() >= sizeof event)
       std::memcpy(&event, first.data(), sizeof event);
     reader_.read(monitor, first.more());
-    // ZeroMQ does not report every handshake that fails: those that do not succeed can be counted.
-    link_counters::add(event == ZMQ_EVENT_ACCEPTED ? counters_.connections : counters_.handshakes);
+    // ZeroMQ does not report every handshake that fails: those that do not succeed can be counted. Nor why a
+    // connection ends: that its other end left, or sent what is too large.
+    link_counters::add(event == ZMQ_EVENT_ACCEPTED       ? counters_.connections
+                       : event == ZMQ_EVENT_DISCONNECTED ? counters_.disconnects
+                                                         : counters_.handshakes);
   }
 }
 

@@ -138,6 +138,11 @@ void set_deadline(std::span<std::byte> frame, std::uint64_t microseconds) {
   store(frame, at::deadline, microseconds);
 }
 
+void set_version(std::span<std::byte> frame, std::uint16_t major, std::uint16_t minor) {
+  store(frame, at::major, major);
+  store(frame, at::minor, minor);
+}
+
 result<decoded_frame> decode(std::span<const std::byte> frame, const frame_limits& limits) {
   if (frame.size() < fixed_header_bytes)
     return fail(errc::corrupt, "a frame is shorter than its header");

@@ -100,6 +100,8 @@ std::vector<std::byte> encode(const frame_header& header, std::span<const std::b
 /// Sets what is only known when a frame leaves.
 void set_session(std::span<std::byte> frame, std::uint64_t session);
 void set_deadline(std::span<std::byte> frame, std::uint64_t microseconds);
+/// Sets what only a node that speaks as another version than this one's does.
+void set_version(std::span<std::byte> frame, std::uint16_t major, std::uint16_t minor);
 
 /// Checks every field of a frame from outside. What a later minor version has appended to the header is
 /// skipped.

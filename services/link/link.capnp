@@ -32,4 +32,5 @@ struct Beat {
   count @0 :UInt64;                  # the sender's beats in this conversation
   echo @1 :UInt64;                   # the last beat of the receiver that came
   echoAgeMicros @2 :UInt64;          # how long ago it came
+  bulk @3 :UInt64;                   # messages in bulk that came of the receiver's conversation
 }

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,8 @@ using namespace std::chrono_literals;
 
 /// How old a snapshot of the peers may be; not more than an idle thread sleeps.
 constexpr moment snapshot_age{500'000};
+/// Nodes and topics for which something found no place that are told apart.
+constexpr std::size_t most_overrun = 1024;
 /// Rounds of a busy thread between two looks at everything.
 constexpr unsigned busy_rounds = 16;
 
@@ -37,15 +40,11 @@ class threaded_link final : public mesh_link, private message_sink {
   const link_counters& counters() const override { return *counters_; }
 
   void add_peer(peer_record record) override {
-    post(0, [this, record = std::move(record)](moment now) {
-      if (record.key && !network_->allowed().allow({record.name, *record.key}))
-        return; // another node has that key already; it stays that node's
-      core_.members().add(record, now);
-    });
+    must({}, 0, [this, record = std::move(record)](moment now) mutable { add(std::move(record), now); });
   }
 
   void remove_peer(node_name name, end_cause cause) override {
-    post(0, [this, name = std::move(name), cause](moment now) {
+    must({}, 0, [this, name = std::move(name), cause](moment now) {
       network_->allowed().forget(name);
       core_.members().remove(name, cause, now);
     });
@@ -58,12 +57,15 @@ class threaded_link final : public mesh_link, private message_sink {
       std::optional<std::vector<peer_status>> all;
     };
     auto held = std::make_shared<answer>();
-    const bool posted = post(0, [this, held](moment) {
-      auto all = core_.status();
-      const std::lock_guard lock(held->mutex);
-      held->all = std::move(all);
-      held->ready.notify_all();
-    });
+    const bool posted = post(
+      0,
+      [this, held](moment) {
+        auto all = core_.status();
+        const std::lock_guard lock(held->mutex);
+        held->all = std::move(all);
+        held->ready.notify_all();
+      },
+      room::reserved);
     std::unique_lock lock(held->mutex);
     if (!posted || !held->ready.wait_for(lock, 5s, [&] { return held->all.has_value(); }))
       return {};
@@ -81,7 +83,7 @@ class threaded_link final : public mesh_link, private message_sink {
     const auto deadline = now() + within;
     if (!post(bytes, [this, node = whom.node, which = lane_of(what), packed = std::move(packed), deadline](
                        moment at) mutable { core_.send(node, which, std::move(packed), deadline, at); }))
-      link_counters::add(counters_->dead_letters);
+      lost_letter(whom.node);
   }
 
   std::uint64_t request(const actor_address& whom, const message& what, std::chrono::microseconds within,
@@ -103,7 +105,7 @@ class threaded_link final : public mesh_link, private message_sink {
   }
 
   void cancel(std::uint64_t number, end_cause cause) override {
-    post(0, [this, number, cause](moment at) { core_.cancel(number, cause, at); });
+    must({}, 0, [this, number, cause](moment at) { core_.cancel(number, cause, at); });
   }
 
   void reply(const reply_token& token, const message& what) override {
@@ -124,8 +126,9 @@ class threaded_link final : public mesh_link, private message_sink {
     header.source = actor;
     header.correlation = count;
     header.cause = cause;
-    post(0, [this, node, packed = parcel{encode(header), {}}](
-              moment at) mutable { core_.send(node, lane::letters, std::move(packed), never, at); });
+    must(node, 0, [this, node, packed = parcel{encode(header), {}}](moment at) mutable {
+      core_.send(node, lane::letters, std::move(packed), never, at);
+    });
   }
 
   std::uint64_t open_stream(
@@ -147,11 +150,11 @@ class threaded_link final : public mesh_link, private message_sink {
   }
 
   void grant(std::uint64_t stream, std::uint64_t items) override {
-    post(0, [this, stream, items](moment at) { core_.grant(stream, items, at); });
+    must({}, 0, [this, stream, items](moment at) { core_.grant(stream, items, at); });
   }
 
   void end_stream(std::uint64_t stream, end_cause cause) override {
-    post(0, [this, stream, cause](moment at) { core_.end_stream(stream, cause, at); });
+    must({}, 0, [this, stream, cause](moment at) { core_.end_stream(stream, cause, at); });
   }
 
   bool stream_item(const reply_token& token, stream_credit& credit, const message& what) override {
@@ -162,20 +165,26 @@ class threaded_link final : public mesh_link, private message_sink {
     header.correlation = token.correlation;
     auto item = what;
     item.source = 0;
-    return stream_frame(token, lane_of(what), pack(header, item), false);
+    auto packed = pack(header, item);
+    const auto bytes = packed.bytes();
+    if (post(bytes, [this, token, which = lane_of(what), packed = std::move(packed)](
+                      moment at) mutable { core_.stream_send(token, which, std::move(packed), false, at); }))
+      return true;
+    credit.items.fetch_add(1, std::memory_order_relaxed); // it was not sent
+    return false;
   }
 
   void stream_end(const reply_token& token, stream_credit& credit, const std::optional<error>& why) override {
     if (!credit.open.exchange(false))
       return;
     if (why) {
-      stream_frame(token, lane::letters, failure_parcel(frame_kind::stream_end, token, *why), true);
+      finish_stream(token, failure_parcel(frame_kind::stream_end, token, *why));
       return;
     }
     frame_header header;
     header.kind = frame_kind::stream_end;
     header.correlation = token.correlation;
-    stream_frame(token, lane::letters, {encode(header), {}}, true);
+    finish_stream(token, {encode(header), {}});
   }
 
   void publish(const std::string& topic, const message& what) override {
@@ -185,19 +194,22 @@ class threaded_link final : public mesh_link, private message_sink {
     auto event = what;
     event.attachments.clear();
     // Counted on the link's thread, so that the counts leave in their order.
-    post(what.words.size(), [this, topic, header, words = std::vector(what.words.begin(), what.words.end()),
-                              type = what.type, trace = what.trace](moment) mutable {
-      header.name = topic;
-      header.type = type;
-      header.trace = trace;
-      header.correlation = ++event_counts_[topic];
-      link_counters::add(counters_->events_sent);
-      network_->publish(topic, {encode(header, words), {}});
-    });
+    const bool posted =
+      post(what.words.size(), [this, topic, header, words = std::vector(what.words.begin(), what.words.end()),
+                                type = what.type, trace = what.trace](moment) mutable {
+        header.name = topic;
+        header.type = type;
+        header.trace = trace;
+        header.correlation = ++event_counts_[topic];
+        link_counters::add(counters_->events_sent);
+        network_->publish(topic, {encode(header, words), {}});
+      });
+    if (!posted)
+      skip(topic);
   }
 
   void subscribe(const std::string& prefix) override {
-    post(0, [this, prefix](moment) { network_->subscribe(prefix); });
+    must({}, 0, [this, prefix](moment) { network_->subscribe(prefix); });
   }
 
   void stop(end_cause cause, std::chrono::milliseconds time) override {
@@ -217,9 +229,13 @@ class threaded_link final : public mesh_link, private message_sink {
 
  private:
   using command = std::function<void(moment)>;
+  /// Which part of the queue a command may take.
+  enum class room : std::uint8_t { common = 1, reserved = 2 };
 
   static hello greeting(const link_options& options) {
-    return {.node = options.node,
+    return {.major = options.major,
+      .minor = options.minor,
+      .node = options.node,
       .incarnation = options.incarnation,
       .software = options.software,
       .hash_mode = options.hash_mode,
@@ -236,27 +252,79 @@ class threaded_link final : public mesh_link, private message_sink {
 
   void answer(const reply_token& token, lane which, parcel packed) {
     const auto bytes = packed.bytes();
-    post(bytes, [this, token, which, packed = std::move(packed)](
-                  moment at) mutable { core_.reply(token, which, std::move(packed), at); });
-  }
-
-  bool stream_frame(const reply_token& token, lane which, parcel packed, bool last) {
-    const auto bytes = packed.bytes();
-    return post(bytes, [this, token, which, packed = std::move(packed), last](moment at) mutable {
-      core_.stream_send(token, which, std::move(packed), last, at);
+    must(token.node, bytes, [this, token, which, packed = std::move(packed)](moment at) mutable {
+      core_.reply(token, which, std::move(packed), at);
     });
   }
 
+  void finish_stream(const reply_token& token, parcel packed) {
+    const auto bytes = packed.bytes();
+    must(token.node, bytes, [this, token, packed = std::move(packed)](moment at) mutable {
+      core_.stream_send(token, lane::letters, std::move(packed), true, at);
+    });
+  }
+
+  /// On the link's thread.
+  void add(peer_record record, moment now) {
+    result<void> allowed;
+    if (record.key)
+      allowed = network_->allowed().allow({record.name, *record.key});
+    if (allowed)
+      return core_.members().add(std::move(record), now);
+    // The key stays the other node's. Without one this node is not dialled, and shows why.
+    link_counters::add(counters_->key_conflicts);
+    network_->allowed().forget(record.name);
+    record.key.reset();
+    const auto name = record.name.value;
+    core_.members().add(std::move(record), now);
+    core_.members().find(name)->refusal = allowed.error().message;
+  }
+
+  /// What nobody could be told of if it were refused: has a part of the queue for itself, and costs the node
+  /// its place if that is full too. @param node empty: whichever it is for, so all lose theirs
+  void must(const std::string& node, std::size_t bytes, command what) {
+    if (!post(bytes, std::move(what), room::reserved))
+      lost(node);
+  }
+
+  void lost_letter(const std::string& node) {
+    link_counters::add(counters_->dead_letters);
+    lost(node);
+  }
+
+  /// Something for a node found no place.
+  void lost(const std::string& node) {
+    bool asleep = false;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_)
+        return; // everybody is told
+      // Beyond that it hardly matters who else.
+      overrun_.insert(overrun_.size() < most_overrun ? node : std::string());
+      asleep = std::exchange(asleep_, false);
+    }
+    if (asleep)
+      network_->wake();
+  }
+
+  /// An event found no place: the next one's count shows that.
+  void skip(const std::string& topic) {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_ && (skipped_.size() < most_overrun || skipped_.contains(topic)))
+      ++skipped_[topic];
+  }
+
   /// Hands a command to the thread. @returns false if too many wait, or the link stops
-  bool post(std::size_t bytes, command what) {
+  bool post(std::size_t bytes, command what, room may_take = room::common) {
+    const auto times = static_cast<std::size_t>(may_take);
     bool asleep = false;
     {
       const std::lock_guard lock(mutex_);
       if (stopping_)
         return false;
       if (!commands_.empty()
-          && (commands_.size() >= options_.commands.parcels
-              || command_bytes_ + bytes > options_.commands.bytes)) {
+          && (commands_.size() >= times * options_.commands.parcels
+              || command_bytes_ + bytes > times * options_.commands.bytes)) {
         link_counters::add(counters_->overflows);
         return false;
       }
@@ -291,7 +359,7 @@ class threaded_link final : public mesh_link, private message_sink {
       }
       {
         const std::lock_guard lock(mutex_);
-        if (!commands_.empty())
+        if (!commands_.empty() || !overrun_.empty())
           continue;
         asleep_ = true;
       }
@@ -321,12 +389,21 @@ class threaded_link final : public mesh_link, private message_sink {
       const std::lock_guard lock(mutex_);
       running_.swap(commands_);
       command_bytes_ = 0;
+      if (!overrun_.empty())
+        losing_.swap(overrun_);
+      for (const auto& [topic, count] : skipped_)
+        event_counts_[topic] += count;
+      skipped_.clear();
     }
+    link_counters::set(counters_->queued_commands, running_.size());
     const auto at = now();
     for (auto& each : running_)
       each(at);
-    const bool any = !running_.empty();
+    for (const auto& node : losing_) // behind what was taken before it
+      core_.overload(node, at);
+    const bool any = !running_.empty() || !losing_.empty();
     running_.clear();
+    losing_.clear();
     return any;
   }
 
@@ -355,6 +432,7 @@ class threaded_link final : public mesh_link, private message_sink {
   core core_;
   std::map<std::string, std::uint64_t> event_counts_;
   std::vector<command> running_;
+  std::set<std::string> losing_;
   moment next_snapshot_{0};
   std::uint64_t seen_changes_ = 0; ///< of the core, at the last snapshot
 
@@ -365,6 +443,8 @@ class threaded_link final : public mesh_link, private message_sink {
   std::mutex mutex_;
   std::vector<command> commands_;
   std::size_t command_bytes_ = 0;
+  std::set<std::string> overrun_;                ///< nodes for which something found no place; "" are all
+  std::map<std::string, std::uint64_t> skipped_; ///< events that found none, by topic
   bool asleep_ = false;
   bool stopping_ = false;
   end_cause stop_cause_ = end_cause::none;

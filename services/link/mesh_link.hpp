@@ -20,11 +20,14 @@ struct link_options {
   std::string software;
   std::string hash_mode;
   std::map<std::string, std::string> models; ///< fingerprints by the model's name
-  socket_options sockets;                    ///< `node` is filled in
+  std::uint16_t major = protocol_major;      ///< another version than today's is for tests of nodes of others
+  std::uint16_t minor = protocol_minor;
+  socket_options sockets; ///< `node` is filled in
   core_options core;
-  outbox_limits commands{
-    .parcels = 65'536, .bytes = std::size_t{256} << 20}; ///< on the way to the link's thread
-  std::uint64_t seed = 0;                                ///< of the jitter; 0: a random one
+  /// On the way to the link's thread. Answers, cancels, credit and what else nobody can be refused have as
+  /// much again for themselves; what finds no place then costs its peer its place.
+  outbox_limits commands{.parcels = 65'536, .bytes = std::size_t{256} << 20};
+  std::uint64_t seed = 0; ///< of the jitter; 0: a random one
 };
 
 /// Which actor of which node.
@@ -67,7 +70,7 @@ class mesh_link {
   virtual const link_counters& counters() const = 0;
 
   /// Knows a node from now on: accepts its key and dials it. Again for the same name: its key or endpoints
-  /// have changed.
+  /// have changed. One with the key of another node is shown as refused, counted, and not talked to.
   virtual void add_peer(peer_record record) = 0;
   /// Says goodbye to a node, and accepts its key no more.
   virtual void remove_peer(node_name name, end_cause cause) = 0;
@@ -76,7 +79,8 @@ class mesh_link {
   /// The same as it was at most half a second ago. Does not wait.
   virtual std::vector<peer_status> snapshot() const = 0;
 
-  /// A letter without an answer; lost, and counted, if the node is not there.
+  /// A letter without an answer; lost, and counted, if the node is not there. If there is no place for it, or
+  /// it waits for longer, the node loses its place: it would miss one of a row.
   virtual void send(const actor_address& to, const message& what, std::chrono::microseconds within) = 0;
   /// A letter with an answer. `done` is called once: on the link's thread, or on this one if it is refused at
   /// once. When the time is over it gets `deadline`, when the node is lost `peer_lost`.
@@ -99,7 +103,8 @@ class mesh_link {
   virtual void grant(std::uint64_t stream, std::uint64_t items) = 0;
   /// The consumer wants no more.
   virtual void end_stream(std::uint64_t stream, end_cause cause) = 0;
-  /// The producer's next item. @returns false without credit, or after the end: nothing is sent
+  /// The producer's next item. @returns false without credit, after the end, or while too much waits: nothing
+  /// is sent, no credit is taken
   virtual bool stream_item(const reply_token& token, stream_credit& credit, const message& what) = 0;
   /// The producer's end. @param why `code` counts; nothing: there are no more items
   virtual void stream_end(

@@ -2,6 +2,7 @@
 
 #include "services/link/transport.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -48,9 +49,12 @@ class outbox {
     all_.pop_front();
   }
 
-  void clear() {
+  /// @returns how many of them nobody will be told of: all but requests
+  std::size_t clear() {
+    const auto silent = std::ranges::count_if(all_, [](const queued& one) { return one.request == 0; });
     all_.clear();
     bytes_ = 0;
+    return static_cast<std::size_t>(silent);
   }
 
  private:

@@ -21,8 +21,10 @@ struct peer_status {
   peer_state state = peer_state::away;
   std::uint64_t incarnation = 0;
   moment round_trip{0};
-  std::size_t queued_parcels = 0;
+  std::size_t queued_parcels = 0; ///< letters
   std::size_t queued_bytes = 0;
+  std::size_t queued_bulk = 0; ///< messages of the bulk lane
+  std::size_t queued_bulk_bytes = 0;
   std::string refusal; ///< why it is not there, if somebody said so
 
   // Since it was added, beats and greetings left out.

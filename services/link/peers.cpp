@@ -9,13 +9,6 @@
 
 namespace godwit::link {
 
-namespace {
-
-/// Greetings and beats that may wait for a connection.
-constexpr std::size_t most_control = 8;
-
-} // namespace
-
 peers::peers(hello self, peer_options pace, transport& network, peer_observer& observer,
   link_counters& counters, std::uint64_t seed)
   : self_(std::move(self)), pace_(pace), network_(network), observer_(observer), counters_(counters),
@@ -90,6 +83,12 @@ void peers::hang_up(peer& one) {
       network_.hang_up(std::exchange(*channel, 0));
   one.control.clear();
   one.welcomed = false;
+  one.bulk_greeted = false;
+}
+
+void peers::clear_out(peer& one) {
+  link_counters::add(counters_.dead_letters, one.letters_out.clear() + one.bulk_out.clear());
+  one.hole = never;
 }
 
 void peers::lose(peer& one, end_cause cause, const std::string& why, moment now) {
@@ -99,8 +98,8 @@ void peers::lose(peer& one, end_cause cause, const std::string& why, moment now)
   one.state = peer_state::away;
   one.theirs = 0;
   one.mine = ++last_session_;
-  one.letters_out.clear();
-  one.bulk_out.clear();
+  clear_out(one);
+  forget_bulk(one);
   ++one.failures;
   one.next_dial = now + pause(one.failures);
   one.beats = 0;
@@ -111,8 +110,24 @@ void peers::lose(peer& one, end_cause cause, const std::string& why, moment now)
 
 void peers::say_bye(peer& one, end_cause cause) {
   // On the peer's own connection: ours may be the one that is stuck.
-  if (one.theirs != 0)
-    network_.answer(one.back, bye_frame(one.mine, cause));
+  if (one.theirs == 0)
+    return;
+  auto said = bye_frame(one.mine, cause);
+  stamp(said);
+  network_.answer(one.back, std::move(said));
+}
+
+void peers::give_up(peer& one, const std::string& why, moment now) {
+  link_counters::add(counters_.overloaded);
+  say_bye(one, end_cause::overloaded);
+  lose(one, end_cause::overloaded, why, now);
+}
+
+void peers::overload(peer& one, moment now) {
+  if (closed_ || !one.takes_letters())
+    return; // what waited for it was told already
+  one.hole = now;
+  due_ = std::min(due_, now);
 }
 
 void peers::on_bye(peer& one, end_cause cause, moment now) {
@@ -140,22 +155,33 @@ moment peers::next_beats(moment now) {
 
 void peers::beat(peer& one, moment now) {
   one.next_beat = next_beats(now);
-  if (one.control.size() >= most_control)
-    return;
+  if (one.theirs == 0)
+    return; // there is no way back yet
   ++one.beats;
   one.beat_times[one.beats % one.beat_times.size()] = now;
-  one.control.push_back(
+  auto said =
     control_frame(frame_kind::beat, one.mine, letter<schema::Beat>::make([&](schema::Beat::Builder b) {
       b.setCount(one.beats);
       b.setEcho(one.echo);
       b.setEchoAgeMicros(one.echo == 0 ? 0 : static_cast<std::uint64_t>((now - one.echo_at).count()));
-    })));
+      b.setBulk(one.bulk_came);
+    }));
+  stamp(said);
+  // Not on our own connections, where letters wait; and so the other side knows that its connections live.
+  if (!one.bulk_back.id.empty() && !network_.answer(one.bulk_back, said))
+    one.bulk_back.id.clear();
+  network_.answer(one.back, std::move(said));
 }
 
-void peers::on_beat(peer& one, const letter<schema::Beat>& beat, moment now) {
+void peers::on_beat(peer& one, lane which, const letter<schema::Beat>& beat, moment now) {
   const auto said = beat.read();
-  one.echo = said.getCount();
-  one.echo_at = now;
+  one.heard = now;
+  (which == lane::bulk ? one.bulk_heard : one.beat_heard) = now;
+  one.bulk_taken = std::max(one.bulk_taken, std::min(said.getBulk(), one.bulk_gone));
+  if (said.getCount() > one.echo) { // each may come by two ways
+    one.echo = said.getCount();
+    one.echo_at = now;
+  }
   const auto echo = said.getEcho();
   if (echo <= one.echoed_beat || echo > one.beats)
     return;
@@ -169,6 +195,8 @@ void peers::on_beat(peer& one, const letter<schema::Beat>& beat, moment now) {
 }
 
 void peers::check(peer& one, moment now) {
+  if (one.hole != never)
+    return give_up(one, "something for it found no place, or waited too long", now);
   if (one.state == peer_state::away) {
     if (now >= one.next_dial)
       dial(one, now);
@@ -181,15 +209,18 @@ void peers::check(peer& one, moment now) {
   if (one.state == peer_state::up) {
     if (now - one.heard >= pace_.silence())
       return lose(one, end_cause::peer_lost, "it is silent", now);
-    if (now - one.echoed >= pace_.silence() + pace_.beat)
+    if (now - one.echoed >= pace_.deafness())
       return lose(one, end_cause::peer_lost, "it does not hear this node", now);
+    if (now - one.beat_heard >= pace_.deafness())
+      return lose(one, end_cause::peer_lost, "the connection to it is dead", now);
     const bool slow = (!one.letters_out.empty() && now - one.letters_moved >= pace_.slow)
                       || (!one.bulk_out.empty() && now - one.bulk_moved >= pace_.slow);
-    if (slow) {
-      link_counters::add(counters_.overflows);
-      say_bye(one, end_cause::overloaded);
-      return lose(one, end_cause::overloaded, "it takes nothing any more", now);
-    }
+    if (slow)
+      return give_up(one, "it takes nothing any more", now);
+    if (now >= bulk_dead(one))
+      redial_bulk(one, now);
+    if (one.state != peer_state::up)
+      return;
   }
   if (one.welcomed && now >= one.next_beat)
     beat(one, now);
@@ -197,14 +228,16 @@ void peers::check(peer& one, moment now) {
 }
 
 moment peers::due_of(const peer& one) const {
+  if (one.hole != never)
+    return one.hole;
   switch (one.state) {
   case peer_state::away:
     return one.next_dial;
   case peer_state::dialing:
     return std::min(one.greet_until, one.welcomed ? one.next_beat : one.redial);
   case peer_state::up: {
-    auto first =
-      std::min({one.heard + pace_.silence(), one.echoed + pace_.silence() + pace_.beat, one.next_beat});
+    auto first = std::min({one.heard + pace_.silence(), one.echoed + pace_.deafness(),
+      one.beat_heard + pace_.deafness(), one.next_beat, bulk_dead(one)});
     if (!one.letters_out.empty())
       first = std::min(first, one.letters_moved + pace_.slow);
     if (!one.bulk_out.empty())
@@ -234,6 +267,8 @@ void peers::tick(moment now) {
     for (auto& [name, one] : all_) {
       one->heard += late;
       one->echoed += late;
+      one->beat_heard += late;
+      one->bulk_heard += late;
     }
   }
   for (auto& [name, one] : all_)
@@ -246,6 +281,8 @@ void peers::tick(moment now) {
 // --- letters ---
 
 result<void> peers::post(peer& one, lane which, queued what, moment now) {
+  if (one.hole != never)
+    return fail(errc::overloaded, "too much waits for the node " + one.record.name.value);
   if (closed_ || !one.takes_letters())
     return one.refusal.empty()
              ? fail(errc::unavailable, "the node " + one.record.name.value + " cannot be reached", {},
@@ -254,29 +291,44 @@ result<void> peers::post(peer& one, lane which, queued what, moment now) {
                errc::unavailable, "the node " + one.record.name.value + " cannot be reached: " + one.refusal);
   auto& out = which == lane::bulk ? one.bulk_out : one.letters_out;
   auto& moved = which == lane::bulk ? one.bulk_moved : one.letters_moved;
-  if (out.empty()) {
+  const bool first = out.empty();
+  if (first)
     moved = now;
-    due_ = std::min(due_, now + pace_.slow);
-  }
   if (!out.push(std::move(what))) {
     link_counters::add(counters_.overflows);
     return fail(errc::overloaded, "too much waits for the node " + one.record.name.value);
   }
   if (which == lane::bulk && one.bulk == 0 && one.state == peer_state::up)
-    one.bulk = network_.dial(lane::bulk, one.record);
+    dial_bulk(one, now);
+  if (first)
+    due_ = std::min(due_, due_of(one));
   return {};
 }
 
-void peers::send_lane(peer& one, channel_id channel, outbox& out, moment& moved, moment now) {
+void peers::must_post(peer& one, lane which, queued what, moment now) {
+  if (post(one, which, std::move(what), now))
+    return;
+  link_counters::add(counters_.dead_letters);
+  overload(one, now);
+}
+
+void peers::send_lane(peer& one, lane which, moment now) {
+  const bool bulk = which == lane::bulk;
+  const auto channel = bulk ? one.bulk : one.letters;
+  auto& out = bulk ? one.bulk_out : one.letters_out;
+  auto& moved = bulk ? one.bulk_moved : one.letters_moved;
   while (!out.empty()) {
     auto& first = out.front();
     const auto bytes = first.what.bytes();
     if (first.deadline <= now) {
       link_counters::add(counters_.expired);
+      if (first.request == 0)
+        return overload(one, now); // nobody would hear of it, and those behind it may not go without it
       out.pop(bytes);
       continue;
     }
     set_session(first.what.head, one.mine);
+    stamp(first.what);
     if (first.deadline != never)
       set_deadline(first.what.head, static_cast<std::uint64_t>((first.deadline - now).count()));
     if (!network_.send(channel, first.what))
@@ -285,13 +337,18 @@ void peers::send_lane(peer& one, channel_id channel, outbox& out, moment& moved,
     link_counters::add(counters_.bytes_sent, bytes);
     ++one.letters_sent;
     one.bytes_sent += bytes;
+    if (bulk) {
+      ++one.bulk_gone;
+      link_counters::add(counters_.bulk_sent);
+      link_counters::add(counters_.bulk_bytes_sent, bytes);
+    }
     out.pop(bytes);
     moved = now;
   }
 }
 
 bool peers::flush(peer& one, moment now) {
-  if (one.letters == 0)
+  if (one.letters == 0 || one.hole != never)
     return false;
   std::size_t sent = 0;
   while (sent < one.control.size() && network_.send(one.letters, one.control[sent]))
@@ -299,9 +356,9 @@ bool peers::flush(peer& one, moment now) {
   one.control.erase(one.control.begin(), one.control.begin() + static_cast<std::ptrdiff_t>(sent));
   if (one.state != peer_state::up || !one.control.empty())
     return !one.control.empty();
-  send_lane(one, one.letters, one.letters_out, one.letters_moved, now);
-  if (one.bulk != 0)
-    send_lane(one, one.bulk, one.bulk_out, one.bulk_moved, now);
+  send_lane(one, lane::letters, now);
+  if (one.bulk != 0 && greet_bulk(one, now))
+    send_lane(one, lane::bulk, now);
   return !one.letters_out.empty() || !one.bulk_out.empty();
 }
 

@@ -24,12 +24,15 @@ struct peer_options {
   moment handshake{3'000'000}; ///< from dialling until both sides have greeted
   moment first_pause{100'000}; ///< before dialling again; doubles up to last_pause, each by 50 to 100 % of it
   moment last_pause{5'000'000};
-  moment slow{5'000'000}; ///< a peer that takes nothing for so long while letters wait loses its place
+  moment slow{
+    5'000'000}; ///< a peer that takes nothing of a lane for so long while something waits loses its place
   outbox_limits letters;
   outbox_limits bulk{.parcels = 1024, .bytes = std::size_t{256} << 20};
 
   /// Silence after which a peer is suspected.
   moment silence() const { return beat * misses + grace; }
+  /// The same for what takes a beat there and one back.
+  moment deafness() const { return silence() + beat; }
 };
 
 /// Another node as this one sees it.
@@ -44,20 +47,29 @@ struct peer {
   std::uint64_t mine = 0; ///< our number of the conversation
   bool welcomed = false;
   moment greet_until{0};
-  std::vector<parcel> control; ///< greetings and beats, ahead of letters; few
+  std::vector<parcel> control; ///< greetings, ahead of letters; few
   outbox letters_out;
   outbox bulk_out;
+  moment hole = never; ///< when a letter found no place, or was too late: the order is broken, it has to go
   moment letters_moved{0}; ///< when the lane last took something, or had nothing to take
   moment bulk_moved{0};
+  moment bulk_dialled{0};
+  bool bulk_greeted = false;    ///< the connection has taken what says whose it is
+  std::uint64_t bulk_gone = 0;  ///< messages sent in bulk in this conversation
+  std::uint64_t bulk_taken = 0; ///< of those, as its beats say
 
   // That way in: what it says to us.
   std::uint64_t theirs = 0; ///< its number of the conversation; 0: it has not greeted
   std::uint64_t incarnation = 0;
   return_path back;
+  return_path bulk_back;       ///< of its bulk connection; an empty id: it has none
+  std::uint64_t bulk_came = 0; ///< messages in bulk of its conversation
 
-  // Liveness.
+  // Liveness. Its beats come back on the connections that we have made, which so are proved.
   moment heard{0};
-  moment echoed{0}; ///< when it last said that it hears us
+  moment beat_heard{0}; ///< by our connection for letters
+  moment bulk_heard{0}; ///< by that for bulk
+  moment echoed{0};     ///< when it last said that it hears us
   moment next_beat{0};
   std::uint64_t beats = 0;
   std::array<moment, 8> beat_times{};
@@ -82,7 +94,7 @@ struct peer {
     : record(std::move(who)), letters_out(pace.letters), bulk_out(pace.bulk) {}
 
   /// Before the first failure letters wait for the connection; later they fail at once.
-  bool takes_letters() const { return state == peer_state::up || failures == 0; }
+  bool takes_letters() const { return hole == never && (state == peer_state::up || failures == 0); }
 };
 
 /// Learns what becomes of peers, on the link's thread. `one` is valid during the call.
@@ -96,7 +108,8 @@ class peer_observer {
 
 /// Who is there: greetings, beats, suspicion, dialling again. Pure: it knows time as an argument and the
 /// network as an interface. Each pair of nodes has one connection in each direction; what a node says to
-/// another always takes its own, so its order holds.
+/// another always takes its own, so its order holds. Beats go back on the other's, where nothing waits: a
+/// node with much to send is still heard, and each connection is known to be alive.
 class peers {
  public:
   /// @param self `session` and `seen` are not used
@@ -117,12 +130,21 @@ class peers {
   void on_hello(std::string_view who, const return_path& path, const hello& said, moment now);
   void on_welcome(peer& one, const hello& said, moment now);
   void on_refused(peer& one, const error& why, moment now);
-  void on_beat(peer& one, const letter<schema::Beat>& beat, moment now);
+  /// @param which of our connections it came back on
+  void on_beat(peer& one, lane which, const letter<schema::Beat>& beat, moment now);
+  /// Something came on its bulk connection. @param counts whether it is a message of the conversation
+  static void on_bulk(peer& one, const return_path& path, bool counts);
   void on_bye(peer& one, end_cause cause, moment now);
 
   /// Queues a message for a peer. Bulk lanes are dialled when they are first needed.
   /// @returns `unavailable`, or `overloaded` when too much waits already
   result<void> post(peer& one, lane which, queued what, moment now);
+  /// The same for what nobody could be told of if it found no place. Then the peer is lost: it would miss one
+  /// of those whose order is promised.
+  void must_post(peer& one, lane which, queued what, moment now);
+  /// Something for the peer was lost while it was there: it loses its place with the next tick(), and is
+  /// told.
+  void overload(peer& one, moment now);
   /// Sends what can be sent now. @returns whether something still waits for the network
   bool flush(peer& one, moment now);
 
@@ -143,12 +165,22 @@ class peers {
   void lose(peer& one, end_cause cause, const std::string& why, moment now);
   void hang_up(peer& one);
   void say_bye(peer& one, end_cause cause);
+  void give_up(peer& one, const std::string& why, moment now);
+  void clear_out(peer& one);
+  void forget_bulk(peer& one);
+  void dial_bulk(peer& one, moment now);
+  /// @returns whether its bulk connection knows whose it is
+  bool greet_bulk(peer& one, moment now);
+  void redial_bulk(peer& one, moment now);
+  /// Since when its bulk connection is dead, if nothing comes until then.
+  moment bulk_dead(const peer& one) const;
+  void stamp(parcel& what) const;
   moment next_beats(moment now);
   void beat(peer& one, moment now);
   void check(peer& one, moment now);
   moment due_of(const peer& one) const;
   moment pause(unsigned failures);
-  void send_lane(peer& one, channel_id channel, outbox& out, moment& moved, moment now);
+  void send_lane(peer& one, lane which, moment now);
   std::uint64_t random();
 
   hello self_;

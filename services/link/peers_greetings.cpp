@@ -26,6 +26,12 @@ void peers::greet(peer& one) {
   said.seen = one.theirs;
   one.control.clear();
   one.control.push_back(control_frame(frame_kind::hello, one.mine, to_letter(said)));
+  stamp(one.control.back());
+}
+
+void peers::stamp(parcel& what) const {
+  if (self_.major != protocol_major || self_.minor != protocol_minor)
+    set_version(what.head, self_.major, self_.minor);
 }
 
 void peers::refuse(const return_path& path, peer* one, errc code, std::string why) {
@@ -33,8 +39,10 @@ void peers::refuse(const return_path& path, peer* one, errc code, std::string wh
   if (one != nullptr)
     one->refusal = why;
   const error reason{code, std::move(why), {}, {}};
-  network_.answer(path, control_frame(frame_kind::refused, 0, to_letter(reason), end_cause::none,
-                          static_cast<std::uint8_t>(code)));
+  auto said = control_frame(
+    frame_kind::refused, 0, to_letter(reason), end_cause::none, static_cast<std::uint8_t>(code));
+  stamp(said);
+  network_.answer(path, std::move(said));
 }
 
 void peers::on_hello(std::string_view who, const return_path& path, const hello& said, moment now) {
@@ -73,8 +81,10 @@ void peers::on_hello(std::string_view who, const return_path& path, const hello&
       lose(one, end_cause::peer_lost, "it has begun anew", now);
       one.next_dial = now;
     } else if (again) {
-      one.letters_out.clear();
-      one.bulk_out.clear();
+      clear_out(one);
+      if (one.bulk != 0)
+        network_.hang_up(std::exchange(one.bulk, 0));
+      one.bulk_greeted = false;
       one.state = peer_state::dialing;
       one.greet_until = now + pace_.handshake;
       observer_.peer_down(one, end_cause::peer_lost, "it has begun anew");
@@ -84,16 +94,20 @@ void peers::on_hello(std::string_view who, const return_path& path, const hello&
       one.state = peer_state::away;
     }
     one.theirs = said.session;
+    forget_bulk(one);
     one.incarnation = said.incarnation;
     one.echo = 0;
   }
   one.heard = now;
+  one.beat_heard = now;
   one.echoed = now;
   one.back = path;
   auto answer = self_;
   answer.session = one.mine;
   answer.seen = said.session;
-  network_.answer(path, control_frame(frame_kind::welcome, one.mine, to_letter(answer)));
+  auto welcome = control_frame(frame_kind::welcome, one.mine, to_letter(answer));
+  stamp(welcome);
+  network_.answer(path, std::move(welcome));
   if (one.state == peer_state::away)
     one.next_dial = now; // it is there: no need to wait
   else if (begins && one.state == peer_state::dialing && !one.welcomed)
@@ -116,6 +130,7 @@ void peers::on_welcome(peer& one, const hello& said, moment now) {
     one.theirs = 0; // its greeting of this conversation is on its way
   one.welcomed = true;
   one.heard = now;
+  one.beat_heard = now;
   one.echoed = now;
   one.next_beat = next_beats(now);
   due_ = std::min(due_, one.next_beat);
@@ -139,7 +154,7 @@ void peers::come_up(peer& one, moment now) {
   if (!one.record.events.empty() && one.events == 0)
     one.events = network_.dial(lane::events, one.record);
   if (!one.bulk_out.empty() && one.bulk == 0)
-    one.bulk = network_.dial(lane::bulk, one.record);
+    dial_bulk(one, now);
   due_ = now;
   observer_.peer_up(one);
   flush(one, now);

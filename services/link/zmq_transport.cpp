@@ -2,6 +2,7 @@
 #include "services/link/zmq_transport.hpp"
 
 #include "messages/check.hpp"
+#include "services/link/byte_window.hpp"
 #include "services/link/doorkeeper.hpp"
 #include "services/link/frame_reader.hpp"
 #include "services/link/socket_watch.hpp"
@@ -34,6 +35,7 @@ constexpr socket_watch::mark of_door = of_waker + 2;
 struct channel {
   lane which;
   zmq::socket_t socket;
+  std::shared_ptr<byte_window> window;
   bool full = false;  ///< the last message found no place
   bool used = false;  ///< is among those that are looked at before the next wait
   bool ready = false; ///< is among those that are read
@@ -88,7 +90,9 @@ class sockets final : public zmq_transport {
       socket.connect(endpoint);
       if (!watch_.add(socket.get(zmq::sockopt::fd), id))
         return id;
-      use(id, channels_.emplace(id, channel{which, std::move(socket)}).first->second);
+      auto window = std::make_shared<byte_window>(
+        which == lane::bulk ? options_.bulk_window : options_.letter_window, waker_);
+      use(id, channels_.emplace(id, channel{which, std::move(socket), std::move(window)}).first->second);
     } catch (const zmq::error_t&) {
       // An endpoint that is none, or no descriptors: a channel that leads nowhere.
     }
@@ -111,7 +115,7 @@ class sockets final : public zmq_transport {
     if (found == channels_.end() || found->second.which == lane::events)
       return false;
     auto& to = found->second;
-    if (to.full)
+    if (to.full || to.window->full())
       return false;
     use(id, to);
     try {
@@ -124,12 +128,12 @@ class sockets final : public zmq_transport {
       } else {
         if ((to.socket.get(zmq::sockopt::events) & ZMQ_POLLOUT) == 0)
           return block(to);
-        if (!to.socket.send(head_frame(std::move(what.head)), flags))
+        if (!to.socket.send(head_frame(std::move(what.head), to.window), flags))
           return block(to);
       }
       // Once the first frame was taken, the others of the message are.
       for (std::size_t i = 0; i < what.attachments.size(); ++i)
-        to.socket.send(attached_frame(std::move(what.attachments[i])),
+        to.socket.send(attached_frame(std::move(what.attachments[i]), to.window),
           i + 1 < what.attachments.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
       return true;
     } catch (const zmq::error_t&) {

@@ -21,6 +21,10 @@ struct socket_options {
   int letter_messages = 1000; ///< in ZeroMQ's own queues, for each connection and direction
   int bulk_messages = 8;
   int event_messages = 10'000;
+  /// Bytes of them that ZeroMQ has of one connection out; beyond it takes one message more at most. Frames up
+  /// to a kilobyte are not counted: their number bounds them.
+  std::size_t letter_window = std::size_t{8} << 20;
+  std::size_t bulk_window = std::size_t{64} << 20;
   std::int64_t letter_bytes = std::int64_t{2} << 20; ///< of a frame; a connection that sends more is closed
   std::int64_t bulk_bytes = std::int64_t{64} << 20;
   std::size_t most_frames = 1025; ///< of a message

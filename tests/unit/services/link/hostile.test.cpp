@@ -1,16 +1,16 @@
 // Bytes on every socket that no peer of good will sends. Nothing crashes, counters tell, and the nodes that
 // were there go on talking.
 
-#include "tests/unit/services/link/real_links.hpp"
+#include "tests/unit/services/link/intruder.hpp"
 
 #include <catch2/catch.hpp>
-#include <zmq.hpp>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <random>
 
 using namespace godwit;
@@ -23,19 +23,45 @@ std::uint16_t port_of(const std::string& endpoint) {
   return static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1)));
 }
 
-/// Opens a TCP connection, writes bytes, and leaves.
-void throw_bytes(const std::string& endpoint, const std::vector<unsigned char>& bytes) {
-  const int out = ::socket(AF_INET, SOCK_STREAM, 0);
-  REQUIRE(out >= 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port_of(endpoint));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  REQUIRE(::connect(out, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-  // The other side may hang up while we write.
-  (void)!::send(out, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+/// A TCP connection.
+class open_connection {
+ public:
+  explicit open_connection(const std::string& endpoint) : out_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    REQUIRE(out_ >= 0);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port_of(endpoint));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(out_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  }
+  ~open_connection() { ::close(out_); }
+  open_connection(const open_connection&) = delete;
+  open_connection& operator=(const open_connection&) = delete;
+
+  void write(const std::vector<unsigned char>& what) const {
+    // The other side may hang up while we write.
+    (void)!::send(out_, what.data(), what.size(), MSG_NOSIGNAL);
+  }
+
+ private:
+  int out_;
+};
+
+/// Opens a connection, writes bytes, and leaves.
+void throw_bytes(const std::string& endpoint, const std::vector<unsigned char>& what) {
+  const open_connection line(endpoint);
+  line.write(what);
   std::this_thread::sleep_for(5ms);
-  ::close(out);
+}
+
+/// Of this process, as Linux counts them.
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0;
+  std::size_t resident = 0;
+  file >> all >> resident;
+  REQUIRE(resident > 0);
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 /// Connections that did not get in.
@@ -44,32 +70,6 @@ std::uint64_t turned_away(const real_node& node) {
   const auto in = counters.handshakes.load(); // first: a handshake follows its connection
   return counters.connections - in;
 }
-
-/// A socket that has a key which the node accepts, and no manners.
-struct intruder {
-  zmq::context_t context{1};
-  zmq::socket_t socket;
-
-  intruder(const peer_record& whom, const std::string& endpoint, const std::optional<node_keys>& keys,
-    zmq::socket_type type = zmq::socket_type::dealer)
-    : socket(context, type) {
-    socket.set(zmq::sockopt::linger, 200);
-    // A connection that was refused takes nothing.
-    socket.set(zmq::sockopt::sndtimeo, 500);
-    if (keys) {
-      socket.set(zmq::sockopt::curve_serverkey, zmq::const_buffer(whom.key->bytes.data(), 32));
-      socket.set(zmq::sockopt::curve_publickey, zmq::const_buffer(keys->open.bytes.data(), 32));
-      socket.set(zmq::sockopt::curve_secretkey, zmq::const_buffer(keys->secret.bytes().data(), 32));
-    }
-    socket.connect(endpoint);
-  }
-
-  void say(const std::vector<std::vector<std::byte>>& frames) {
-    for (std::size_t i = 0; i < frames.size(); ++i)
-      socket.send(zmq::const_buffer(frames[i].data(), frames[i].size()),
-        i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none);
-  }
-};
 
 struct besieged {
   real_node alpha{"alpha", true};
@@ -236,13 +236,55 @@ TEST_CASE_METHOD(besieged, "replayed and invented frames of a conversation are d
   still_works();
 }
 
-TEST_CASE_METHOD(besieged, "a frame over the limit closes the connection and costs no memory") {
+TEST_CASE_METHOD(besieged, "a frame over ZeroMQ's limit closes the connection, which is counted") {
   const auto record = alpha.record();
   intruder big(record, record.letters, mallory);
-  big.say({std::vector<std::byte>(8 << 20)});
-  big.say({greeting(3)});
+  const auto before = alpha.link->counters().disconnects.load();
+  big.say({raw_frame(8 << 20)});
+  CHECK(eventually([&] { return alpha.link->counters().disconnects > before; }));
   still_works();
-  CHECK(alpha.link->counters().malformed == 0);
+  CHECK(alpha.link->counters().malformed == 0); // nothing of it was handed over
+}
+
+TEST_CASE_METHOD(besieged, "a frame over the link's own limits is counted and dropped") {
+  const auto record = alpha.record();
+  intruder big(record, record.letters, mallory);
+  frame_header header;
+  header.kind = frame_kind::letter;
+  const std::string name(256, 'n');
+  header.name = name;
+  big.say({encode(header)});
+  header.name = "sink";
+  const raw_frame extras(4097);
+  header.extras = extras;
+  big.say({encode(header)});
+  intruder bigger(record, record.bulk, mallory);
+  header.extras = {};
+  bigger.say({encode(header, raw_frame((std::size_t{32} << 20) + 8))});
+  CHECK(eventually([&] { return alpha.link->counters().oversized == 3; }));
+  CHECK(alpha.link->counters().malformed == 3);
+  still_works();
+}
+
+TEST_CASE("a frame that says it is a terabyte long closes the connection and costs no memory") {
+  const real_node alpha("alpha", false);
+  // ZMTP 3.0 without keys: greeting, READY of a DEALER, the head of a long frame (rfc.zeromq.org/spec/23).
+  std::vector<unsigned char> said{0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
+  said.resize(64, 0);
+  const std::string ready = std::string("\x05READY\x0bSocket-Type") + std::string(3, '\0')
+                            + "\x06"
+                              "DEALER";
+  said.push_back(4);
+  said.push_back(static_cast<unsigned char>(ready.size()));
+  said.insert(said.end(), ready.begin(), ready.end());
+  for (const int each : {2, 0, 0, 1, 0, 0, 0, 0, 0})
+    said.push_back(static_cast<unsigned char>(each));
+  const auto before = resident_bytes();
+  open_connection line(alpha.link->bound().letters);
+  line.write(said);
+  CHECK(eventually([&] { return alpha.link->counters().handshakes == 1; }));
+  CHECK(eventually([&] { return alpha.link->counters().disconnects == 1; }));
+  CHECK(resident_bytes() < before + (std::size_t{64} << 20));
 }
 
 TEST_CASE("on plain loopback sockets, bytes that are no greeting of today's protocol are refused") {

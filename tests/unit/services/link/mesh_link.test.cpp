@@ -142,7 +142,8 @@ TEST_CASE("a node whose key is not on the list is refused and counted") {
 
 TEST_CASE("a key that was replaced is nobody's any more, also on connections that are there") {
   real_node alpha("alpha", true);
-  real_node beta("beta", true);
+  // It does not notice so soon that it is not listened to.
+  real_node beta("beta", true, [](link_options& o) { o.core.peers.beat = moment(20'000'000); });
   introduce(alpha, beta);
   REQUIRE(eventually([&] { return alpha.up("beta") && beta.up("alpha"); }));
   auto other = beta.record();
@@ -150,8 +151,84 @@ TEST_CASE("a key that was replaced is nobody's any more, also on connections tha
   alpha.link->add_peer(other);
   CHECK(eventually([&] { return !alpha.up("beta"); }));
   const auto refused = alpha.link->counters().stale + alpha.link->counters().refused;
-  CHECK(eventually([&] { return alpha.link->counters().stale + alpha.link->counters().refused > refused; }));
+  CHECK(eventually([&] {
+    beta.link->send({"alpha", "sink", 0}, to_message(text_letter("still me")), 10s);
+    return alpha.link->counters().stale + alpha.link->counters().refused > refused;
+  }));
   CHECK_FALSE(alpha.up("beta"));
+  CHECK(alpha.seen->get(&recorder::letters_).empty());
+}
+
+TEST_CASE("a node that is named with another one's key is shown as refused, and is counted") {
+  real_node alpha("alpha", true);
+  real_node beta("beta", true);
+  introduce(alpha, beta);
+  REQUIRE(eventually([&] { return alpha.up("beta"); }));
+  auto other = beta.record();
+  other.name = node_name("gamma");
+  alpha.link->add_peer(other);
+  CHECK(eventually([&] { return alpha.link->counters().key_conflicts == 1; }));
+  std::string why;
+  for (const auto& each : alpha.link->members())
+    if (each.node == node_name("gamma"))
+      why = each.refusal;
+  CHECK(why.find("beta and gamma have the same key") != std::string::npos);
+  CHECK(alpha.up("beta"));
+  CHECK(*alpha.ask("beta", "hello") == "hello");
+  // With a key of its own it is a node as any other.
+  real_node gamma("gamma", true);
+  introduce(alpha, gamma);
+  CHECK(eventually([&] { return alpha.up("gamma"); }));
+}
+
+TEST_CASE("nodes of two minor versions exchange letters, those of two major ones refuse each other") {
+  real_node alpha("alpha", true);
+  real_node later("later", true, [](link_options& o) { o.minor = protocol_minor + 1; });
+  introduce(alpha, later);
+  REQUIRE(eventually([&] { return alpha.up("later") && later.up("alpha"); }));
+  CHECK(*alpha.ask("later", "up") == "up");
+  CHECK(*later.ask("alpha", "down") == "down");
+  const auto page = std::make_shared<const std::vector<std::byte>>(2 << 20, std::byte{7});
+  const auto mail =
+    letter<schema::EncodeRequest>::make([](schema::EncodeRequest::Builder b) { b.setSpecial(true); }, {page});
+  alpha.link->send({"later", "sink", 0}, to_message(mail), 10s);
+  later.link->send({"alpha", "sink", 0}, to_message(mail), 10s);
+  for (const auto* const node : {&alpha, &later}) {
+    CHECK(eventually([&] { return node->seen->get(&recorder::attached_).size() == 1; }));
+    CHECK(node->link->counters().malformed == 0);
+    CHECK(node->link->counters().refused == 0);
+  }
+
+  real_node next("next", true, [](link_options& o) { o.major = protocol_major + 1; });
+  introduce(alpha, next);
+  const auto says = [](const real_node& node, const std::string& other) {
+    for (const auto& each : node.link->members())
+      if (each.node.value == other)
+        return each.refusal.find("next has 2.0") != std::string::npos
+               && each.refusal.find("alpha has 1.0") != std::string::npos;
+    return false;
+  };
+  CHECK(eventually([&] { return says(alpha, "next") && says(next, "alpha"); }));
+  CHECK_FALSE(alpha.up("next"));
+  CHECK_FALSE(next.up("alpha"));
+  CHECK(*alpha.ask("later", "and still") == "and still");
+}
+
+TEST_CASE_METHOD(meeting, "letters and bulk are counted apart") {
+  const auto page = std::make_shared<const std::vector<std::byte>>(100'000, std::byte{7});
+  const auto mail =
+    letter<schema::EncodeRequest>::make([](schema::EncodeRequest::Builder b) { b.setSpecial(true); }, {page});
+  alpha.link->send({"beta", "sink", 0}, to_message(mail), 10s);
+  CHECK(*alpha.ask("beta", "hello") == "hello");
+  REQUIRE(eventually([&] { return beta.seen->get(&recorder::attached_).size() == 1; }));
+  const auto& out = alpha.link->counters();
+  const auto& in = beta.link->counters();
+  CHECK(out.letters_sent == 2);
+  CHECK(out.bulk_sent == 1);
+  CHECK(out.bulk_bytes_sent > 100'000);
+  CHECK(out.bytes_sent > out.bulk_bytes_sent);
+  CHECK(in.bulk_received == 1);
+  CHECK(in.bulk_bytes_received == out.bulk_bytes_sent);
 }
 
 TEST_CASE("a node that expects another key of its peer does not talk to it") {

@@ -40,6 +40,8 @@ inline std::string text_in(const incoming& mail) {
 class recorder : public receiver {
  public:
   void on_letter(const incoming& mail) override {
+    if (before)
+      before(text_in(mail));
     const std::lock_guard lock(mutex_);
     letters_.push_back(text_in(mail));
     for (const auto& each : mail.attachments)
@@ -48,8 +50,11 @@ class recorder : public receiver {
   }
   void on_request(const incoming& mail, const reply_token& token) override {
     const auto text = text_in(mail);
-    if (text == "wait")
+    if (text == "wait") {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(token);
       return;
+    }
     if (text == "refuse")
       return link->fail(token, {errc::conflict, "a turn is running", "turn", "turn_running"});
     link->reply(token, to_message(text_letter(text)));
@@ -81,6 +86,8 @@ class recorder : public receiver {
   }
 
   mesh_link* link = nullptr;
+  std::function<void(const std::string&)> before; ///< called with each letter, set before there are any
+  std::vector<reply_token> waiting_;              ///< requests that nobody has answered
   std::vector<std::string> letters_;
   std::vector<std::vector<std::byte>> attached_;
   std::vector<lane> lanes_;

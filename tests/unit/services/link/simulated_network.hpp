@@ -11,6 +11,7 @@
 #include <memory>
 #include <queue>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,13 @@ inline parcel numbered(
   return {encode(header, number(value).bytes()), {}};
 }
 
+inline std::vector<received_frame> frames_of(const parcel& what) {
+  std::vector<received_frame> frames{{what.head, nullptr}};
+  for (const auto& each : what.attachments)
+    frames.push_back({*each, each});
+  return frames;
+}
+
 class network;
 
 /// One start of a node. Records what it is handed; answers requests with their own number unless told
@@ -71,7 +79,11 @@ class node : public transport, public receiver {
   bool answer(const return_path& path, parcel what) override;
 
   // receiver
-  void on_letter(const incoming& mail) override { letters.push_back(number_of(mail.words)); }
+  void on_letter(const incoming& mail) override {
+    letters.push_back(number_of(mail.words));
+    if (hear)
+      hear(mail);
+  }
   void on_request(const incoming& mail, const reply_token& token) override {
     requests.push_back(number_of(mail.words));
     if (serve)
@@ -107,6 +119,7 @@ class node : public transport, public receiver {
   link_counters counters;
   core subject;
   std::function<void(std::uint64_t, const reply_token&)> serve;
+  std::function<void(const incoming&)> hear;
   std::vector<std::uint64_t> letters;
   std::vector<std::uint64_t> requests;
   std::vector<std::pair<reply_token, end_cause>> cancelled;
@@ -133,7 +146,9 @@ class network {
   moment most_delay{5'000};
   std::map<std::pair<std::string, std::string>, bool> cut; ///< from whom, to whom: nothing arrives
   std::map<std::string, std::shared_ptr<node>> alive;
-  bool jam = false; ///< connections take nothing more
+  bool jam = false;        ///< connections take nothing more
+  std::set<lane> jammed;   ///< those of these lanes
+  moment letters_delay{0}; ///< that letters take longer, as behind others on a slow wire
 
   std::shared_ptr<node> start(
     const std::string& name, core_options options = {}, std::uint64_t incarnation = 0) {
@@ -209,6 +224,8 @@ class network {
     channel_id channel = 0;
     bool open = false;
     bool closed = false;
+    bool broken = false;                       ///< by the network; neither side is told
+    std::deque<std::shared_ptr<parcel>> there; ///< on its way, in order
     moment last_there{0};
     moment last_back{0};
   };
@@ -218,6 +235,32 @@ class network {
       if (one.get() == which)
         return one;
     return nullptr;
+  }
+
+  /// What is on its way there arrives in order: behind a cut or a pause, as TCP brings it again, or never.
+  void arrive(const std::shared_ptr<connection>& line) {
+    const auto one = line->acceptor.lock();
+    if (line->broken || line->there.empty() || !one || of(one.get()) == nullptr)
+      return;
+    if (one->paused || !reaches(line->from, line->to)) {
+      if (!line->closed)
+        later(now + 10 * millisecond, [this, line] { arrive(line); });
+      return;
+    }
+    const auto what = std::move(line->there.front());
+    line->there.pop_front();
+    deliver(line->acceptor, [this, line, what](node& there) {
+      const auto frames = frames_of(*what);
+      there.subject.on_message(
+        line->which, line->from, {line->which, std::to_string(line->channel)}, frames, now);
+    });
+  }
+
+  /// A node's connections of a lane break, with what is on them.
+  void break_lane(const std::string& from, lane which) {
+    for (const auto& [key, line] : connections)
+      if (line->from == from && line->which == which)
+        line->broken = true;
   }
 
   std::map<std::pair<const node*, channel_id>, std::shared_ptr<connection>> connections;
@@ -243,13 +286,6 @@ class network {
   std::uint64_t runs_ = 0;
   std::uint64_t steps_ = 0;
 };
-
-inline std::vector<received_frame> frames_of(const parcel& what) {
-  std::vector<received_frame> frames{{what.head, nullptr}};
-  for (const auto& each : what.attachments)
-    frames.push_back({*each, each});
-  return frames;
-}
 
 inline channel_id node::dial(lane which, const peer_record& whom) {
   auto made = std::make_shared<network::connection>();
@@ -286,19 +322,14 @@ inline void node::hang_up(channel_id channel) {
 
 inline bool node::send(channel_id channel, parcel& what) {
   const auto found = net_.connections.find({this, channel});
-  if (found == net_.connections.end() || !found->second->open || net_.jam)
+  if (found == net_.connections.end() || !found->second->open || found->second->broken || net_.jam
+      || net_.jammed.contains(found->second->which))
     return false;
   const auto line = found->second;
-  line->last_there = std::max(line->last_there, net_.now + net_.delay());
-  net_.later(line->last_there, [line, &net = net_, what = std::make_shared<parcel>(std::move(what))] {
-    if (!net.reaches(line->from, line->to))
-      return;
-    net.deliver(line->acceptor, [line, &net, what](node& there) {
-      const auto frames = frames_of(*what);
-      there.subject.on_message(
-        line->which, line->from, {line->which, std::to_string(line->channel)}, frames, net.now);
-    });
-  });
+  const auto longer = line->which == lane::letters ? net_.letters_delay : moment(0);
+  line->last_there = std::max(line->last_there, net_.now + net_.delay() + longer);
+  line->there.push_back(std::make_shared<parcel>(std::move(what)));
+  net_.later(line->last_there, [line, &net = net_] { net.arrive(line); });
   return true;
 }
 
@@ -307,9 +338,11 @@ inline bool node::answer(const return_path& path, parcel what) {
   if (found == net_.paths.end())
     return false;
   const auto line = found->second;
+  if (line->broken)
+    return false;
   line->last_back = std::max(line->last_back, net_.now + net_.delay());
   net_.later(line->last_back, [line, &net = net_, what = std::make_shared<parcel>(std::move(what))] {
-    if (line->closed || !net.reaches(line->to, line->from))
+    if (line->closed || line->broken || !net.reaches(line->to, line->from))
       return;
     net.deliver(line->dialer, [line, &net, what](node& there) {
       const auto frames = frames_of(*what);

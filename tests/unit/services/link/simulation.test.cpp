@@ -1,6 +1,6 @@
 // Many seeds of a mesh that breaks in every way at once. What must hold: every request ends once, with its
-// own answer or an error, by its deadline; no request is served twice; when the faults are over, everybody
-// finds everybody again.
+// own answer or an error, by its deadline; no request is served twice; the letters of one conversation and
+// lane come without a hole; when the faults are over, everybody finds everybody again.
 
 #include "tests/unit/services/link/simulated_network.hpp"
 
@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <set>
+#include <tuple>
 
 using namespace godwit;
 using namespace godwit::link;
@@ -36,6 +37,8 @@ class churn {
     for (int step = 0; step < 60; ++step) {
       for (int i = 0; i < 4; ++i)
         ask();
+      for (int i = 0; i < 12; ++i)
+        tell();
       fault();
       net_.pass(moment(static_cast<moment::rep>(net_.random() % 700'000)));
       for (const auto& each : asked_)
@@ -48,7 +51,18 @@ class churn {
 
  private:
   void boot(const std::string& name) {
-    auto one = net_.start(name);
+    core_options most;
+    most.peers.letters.parcels = 12; // so that it fills up while nothing leaves
+    most.peers.bulk.parcels = 6;
+    auto one = net_.start(name, most);
+    one->hear = [this, name](const incoming& mail) {
+      auto& last = heard_[{name, std::string(mail.from), mail.which, mail.header.session}];
+      const auto value = number_of(mail.words);
+      if (last != 0 && value != last + 1)
+        throw std::runtime_error("a letter is missing in its row");
+      last = value;
+      ++told_and_heard_;
+    };
     one->serve = [this, node = one.get()](std::uint64_t value, const reply_token& token) {
       if (!served_.insert(value).second)
         throw std::runtime_error("a request was served twice");
@@ -92,12 +106,24 @@ class churn {
       net_.now);
   }
 
+  void tell() {
+    const auto& from = names_[net_.random() % names_.size()];
+    const auto& to = names_[net_.random() % names_.size()];
+    const auto found = net_.alive.find(from);
+    if (from == to || found == net_.alive.end() || !found->second || found->second->paused)
+      return;
+    const auto which = net_.random() % 4 == 0 ? lane::bulk : lane::letters;
+    const auto within = moment(static_cast<moment::rep>(500'000 + net_.random() % 4'000'000));
+    found->second->subject.send(
+      to, which, numbered(frame_kind::letter, 0, ++told_[{from, to, which}]), net_.now + within, net_.now);
+  }
+
   void fault() {
     const auto& name = names_[net_.random() % names_.size()];
     const auto& other = names_[net_.random() % names_.size()];
     const auto here = net_.alive.find(name);
     const bool alive = here != net_.alive.end() && here->second != nullptr;
-    switch (net_.random() % 12) {
+    switch (net_.random() % 16) {
     case 0:
       if (alive) {
         orphan(name);
@@ -134,6 +160,15 @@ class churn {
     case 10:
       net_.jam = net_.random() % 3 == 0;
       break;
+    case 11:
+      net_.jammed = {net_.random() % 2 == 0 ? lane::letters : lane::bulk};
+      break;
+    case 12:
+      net_.jammed.clear();
+      break;
+    case 13:
+      net_.break_lane(name, net_.random() % 3 == 0 ? lane::letters : lane::bulk);
+      break;
     default:
       break;
     }
@@ -148,6 +183,7 @@ class churn {
   void heal() {
     net_.cut.clear();
     net_.jam = false;
+    net_.jammed.clear();
     net_.most_delay = 5 * millisecond;
     for (const auto& name : names_) {
       const auto here = net_.alive.find(name);
@@ -166,19 +202,27 @@ class churn {
         throw std::runtime_error("a request never ended");
     for (const auto& name : names_) {
       const auto& counters = net_.alive[name]->counters;
-      if (counters.pending_requests != 0 || counters.queued_parcels != 0)
+      overloaded_ += counters.overloaded;
+      redials_ += counters.bulk_redials;
+      if (counters.pending_requests != 0 || counters.queued_parcels != 0 || counters.queued_bulk != 0)
         throw std::runtime_error("something is left over");
     }
   }
 
  public:
   int answered_ = 0;
+  std::uint64_t told_and_heard_ = 0;
+  std::uint64_t overloaded_ = 0; ///< as those that are alive at the end count them
+  std::uint64_t redials_ = 0;
 
  private:
   const std::vector<std::string> names_{"alpha", "beta", "gamma", "delta"};
   network net_;
   std::map<std::uint64_t, asked> asked_;
   std::set<std::uint64_t> served_;
+  std::map<std::tuple<std::string, std::string, lane>, std::uint64_t> told_;
+  /// The last letter to a node, from one, in a lane and a conversation.
+  std::map<std::tuple<std::string, std::string, lane, std::uint64_t>, std::uint64_t> heard_;
   std::vector<std::shared_ptr<node>> graveyard_; ///< events that are on their way may look at them
   std::uint64_t last_ = 0;
 };
@@ -189,12 +233,21 @@ TEST_CASE("whatever breaks, every request ends once and by its deadline, and the
   const auto begin = asked_number("GODWIT_LINK_FIRST_SEED", 1);
   const auto seeds = asked_number("GODWIT_LINK_SEEDS", 60);
   int answered = 0;
+  std::uint64_t heard = 0;
+  std::uint64_t overloaded = 0;
+  std::uint64_t redials = 0;
   for (auto seed = begin; seed < begin + seeds; ++seed) {
     INFO("GODWIT_LINK_FIRST_SEED=" << seed << " GODWIT_LINK_SEEDS=1 runs it again");
     churn mesh(seed);
     REQUIRE_NOTHROW(mesh.run());
     answered += mesh.answered_;
+    heard += mesh.told_and_heard_;
+    overloaded += mesh.overloaded_;
+    redials += mesh.redials_;
   }
   // Otherwise nothing was tested.
   CHECK(answered > 10 * static_cast<int>(seeds));
+  CHECK(heard > 100 * seeds);
+  CHECK(overloaded > 0);
+  CHECK(redials > 0);
 }
