@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-bool woken(const detail::waker& of) {
+bool woken(const link::detail::waker& of) {
   pollfd one{of.descriptor(), POLLIN, 0};
   return ::poll(&one, 1, 0) == 1;
 }
@@ -23,8 +23,8 @@ bool woken(const detail::waker& of) {
 } // namespace
 
 TEST_CASE("a window is full from its size on, and tells once when half of it is back") {
-  const detail::waker waker;
-  detail::byte_window window(100, waker);
+  const link::detail::waker waker;
+  link::detail::byte_window window(100, waker);
   CHECK_FALSE(window.full());
   window.lend(99);
   CHECK_FALSE(window.full());
@@ -44,8 +44,8 @@ TEST_CASE("a window is full from its size on, and tells once when half of it is 
 }
 
 TEST_CASE("whoever waits for a window is always woken") {
-  const detail::waker waker;
-  detail::byte_window window(4, waker);
+  const link::detail::waker waker;
+  link::detail::byte_window window(4, waker);
   std::atomic<int> out{0};
   constexpr int all = 20'000;
   const std::jthread other([&](const std::stop_token& stop) {
