@@ -243,6 +243,13 @@ void watch_mesh(metrics& figures, source_of_mesh source) {
         out.push_back({{}, static_cast<double>(now->figures().dead_letters)});
       return out;
     });
+  figures.watch_each("godwit_link_malformed_messages_total", metric_kind::total,
+    "Messages of other nodes that no actor could be given, in good frames", [source] {
+      values out;
+      if (const auto now = source())
+        out.push_back({{}, static_cast<double>(now->figures().malformed_messages)});
+      return out;
+    });
 }
 
 } // namespace godwit

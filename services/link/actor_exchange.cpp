@@ -2,10 +2,12 @@
 
 #include "messages/actor_error.hpp"
 #include "services/link/asked_requests.hpp"
+#include "services/link/end_watch.hpp"
 #include "services/link/given_actors.hpp"
 #include "services/link/remote_actor.hpp"
 #include "services/link/remote_handles.hpp"
 
+#include <caf/abstract_actor.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/make_actor.hpp>
@@ -27,16 +29,22 @@ constexpr std::size_t most_extras = frame_limits{}.extras;
 
 class exchange;
 
-/// References as one other node uses them.
+/// References as one other node uses them, in one message.
 class node_references final : public reference_table {
  public:
   node_references(exchange& home, std::string node) : home_(home), node_(std::move(node)) {}
   result<actor_reference> give(const caf::strong_actor_ptr& actor, const interface_codec& as) override;
   result<caf::strong_actor_ptr> take(const actor_reference& named, const interface_codec& as) override;
 
+  /// The message is on its way.
+  void sent(mesh_link& link);
+  /// It is not sent after all: the node will never drop what it was given in it.
+  void not_sent();
+
  private:
   exchange& home_;
   std::string node_;
+  std::vector<std::uint64_t> given_;
 };
 
 class exchange final : public actor_exchange,
@@ -48,6 +56,10 @@ class exchange final : public actor_exchange,
 
   void use(const std::shared_ptr<mesh_link>& link) override {
     link_ = link;
+    ends_ = std::make_shared<end_watch>([weak = weak_from_this()](caf::actor_id actor, const caf::error&) {
+      if (const auto self = weak.lock())
+        self->ended(actor);
+    });
     caf::actor_config config;
     // The port must not keep the exchange alive, which owns it.
     port_ =
@@ -90,18 +102,26 @@ class exchange final : public actor_exchange,
 
   std::size_t references() const override { return given_.size(); }
 
+  exchange_counts counts() const override {
+    return {dead_letters_.load(std::memory_order_relaxed), malformed_.load(std::memory_order_relaxed)};
+  }
+
   // --- from other nodes; the link's thread ---
 
   void on_letter(const incoming& mail) override {
     const auto [to, signature] = find(mail);
-    if (!to.actor || signature == nullptr)
-      return;
+    if (!to.actor || has_ended(to.actor))
+      return letter_lost();
+    if (signature == nullptr)
+      return count(malformed_);
     node_references table(*this, std::string(mail.from));
     auto content = signature->in.unpack(mail, table);
     if (content)
       to.actor->enqueue(nullptr, caf::make_message_id(), std::move(*content), nullptr);
+    else if (names_nobody(content.error()))
+      letter_lost();
     else
-      ++malformed_;
+      count(malformed_);
   }
 
   void on_request(const incoming& mail, const reply_token& token) override {
@@ -119,7 +139,8 @@ class exchange final : public actor_exchange,
     node_references table(*this, std::string(mail.from));
     auto content = signature->in.unpack(mail, table);
     if (!content) {
-      ++malformed_;
+      if (!names_nobody(content.error()))
+        count(malformed_);
       return link->fail(token, content.error());
     }
     const auto number = asked_.add({token, signature});
@@ -161,6 +182,8 @@ class exchange final : public actor_exchange,
   void forward(remote_actor& from, const signature_codec& signature, caf::mailbox_element& what) override {
     const caf::strong_actor_ptr self(from.ctrl());
     const auto refuse = [&](const error& why) {
+      if (!what.mid.is_request())
+        return letter_lost();
       respond(what.sender, what.mid, self, caf::make_message(to_caf_error(why)));
     };
     const auto link = link_.lock();
@@ -168,10 +191,12 @@ class exchange final : public actor_exchange,
       return refuse({errc::draining, "the link to other nodes has stopped", {}, {}});
     node_references table(*this, from.where().node);
     const auto packed = signature.in.pack(what.content(), table);
-    if (!packed)
-      return refuse(packed.error());
-    if (packed->extras.size() > most_extras)
-      return refuse({errc::too_large, "the texts of a message are too long for another node", {}, {}});
+    if (!packed || packed->extras.size() > most_extras) {
+      table.not_sent();
+      return refuse(
+        !packed ? packed.error()
+                : error{errc::too_large, "the texts of a message are too long for another node", {}, {}});
+    }
     message mail{.type = packed->type,
       .words = packed->words,
       .attachments = packed->attachments,
@@ -180,13 +205,16 @@ class exchange final : public actor_exchange,
       .trace = {}};
     if (!what.mid.is_request()) {
       link->send(from.where(), mail, options_.letter);
-      return;
+      return table.sent(*link);
     }
     link->request(from.where(), mail, options_.answer,
       [this, alive = shared_from_this(), self, sender = what.sender, id = what.mid, &signature,
         node = from.where().node](
         const result<incoming>& got) { respond(sender, id, self, answer_of(got, signature, node)); });
+    table.sent(*link);
   }
+
+  void letter_lost() override { count(dead_letters_); }
 
   void dropped(
     const actor_address& where, std::uint64_t references) override { // perhaps with the lock: takes none
@@ -208,16 +236,24 @@ class exchange final : public actor_exchange,
     const auto number = given_.give(node, actor, as);
     if (!number)
       return fail(number);
-    if (!number->fresh)
-      return actor_reference{false, number->id, {}};
-    actor->get()->attach_functor([weak = weak_from_this(), id = number->id] {
-      if (const auto self = weak.lock())
-        self->ended(id);
-    });
+    ends_->watch(actor);
     // One that had ended already was let go at once; the other node would never hear of it.
-    if (!given_.holds(number->id))
+    if (!given_.holds(*number))
       return fail(errc::peer_lost, "an actor that a message names has ended");
-    return actor_reference{false, number->id, {}};
+    return actor_reference{false, *number, {}};
+  }
+
+  /// Tells a node once more of actors that ended while the message that gives them was made: it may have
+  /// heard of their ends before it heard of them.
+  void given_to(mesh_link& link, const std::string& node, const std::vector<std::uint64_t>& numbers) {
+    for (const auto number : numbers)
+      if (!given_.holds(number))
+        link.refer(node, frame_kind::gone, number, 0, end_cause::none);
+  }
+
+  void take_back(const std::string& node, const std::vector<std::uint64_t>& numbers) {
+    for (const auto number : numbers)
+      given_.release(number, node, 1);
   }
 
   result<caf::strong_actor_ptr> take(
@@ -234,6 +270,16 @@ class exchange final : public actor_exchange,
   }
 
  private:
+  static void count(std::atomic<std::uint64_t>& which) { which.fetch_add(1, std::memory_order_relaxed); }
+
+  /// CAF drops what comes to an actor that has ended, and says so to nobody.
+  static bool has_ended(const caf::strong_actor_ptr& actor) {
+    return actor->get()->getf(caf::abstract_actor::is_terminated_flag);
+  }
+
+  /// A message is in order and an actor that it names has ended: see take().
+  static bool names_nobody(const error& why) { return why.code == errc::peer_lost; }
+
   static bool covers(const interface_codec& all, const interface_codec& part) {
     for (const auto& each : part.signatures)
       if (all.find(each.in.type) == nullptr)
@@ -305,26 +351,27 @@ class exchange final : public actor_exchange,
       return link->fail(request.token, {errc::internal, "an actor's answer is not of its interface", {}, {}});
     node_references table(*this, request.token.node);
     const auto packed = codec.pack(content, table);
-    if (!packed)
-      return link->fail(request.token, packed.error());
-    if (packed->extras.size() > most_extras)
-      return link->fail(
-        request.token, {errc::too_large, "the texts of an answer are too long for another node", {}, {}});
+    if (!packed || packed->extras.size() > most_extras) {
+      table.not_sent();
+      return link->fail(request.token,
+        !packed ? packed.error()
+                : error{errc::too_large, "the texts of an answer are too long for another node", {}, {}});
+    }
     link->reply(request.token, {.type = packed->type,
                                  .words = packed->words,
                                  .attachments = packed->attachments,
                                  .extras = packed->extras,
                                  .source = 0,
                                  .trace = {}});
+    table.sent(*link);
   }
 
-  /// A local actor that another node holds has ended.
-  void ended(std::uint64_t id) {
-    const auto gone = given_.ended(id);
-    if (!gone)
-      return;
+  /// A local actor has ended: those who hold it are told.
+  void ended(caf::actor_id actor) {
+    const auto gone = given_.ended(actor);
     if (const auto link = link_.lock(); link && !closed_)
-      link->refer(gone->node, frame_kind::gone, id, 0, end_cause::none);
+      for (const auto& each : gone)
+        link->refer(each.node, frame_kind::gone, each.id, 0, end_cause::none);
   }
 
   static void kill(const std::vector<caf::strong_actor_ptr>& dead) {
@@ -338,7 +385,9 @@ class exchange final : public actor_exchange,
   std::weak_ptr<mesh_link> link_;
   caf::strong_actor_ptr port_;
   std::atomic<bool> closed_{false};
+  std::atomic<std::uint64_t> dead_letters_{0};
   std::atomic<std::uint64_t> malformed_{0};
+  std::shared_ptr<end_watch> ends_;
   asked_requests asked_;
   given_actors given_;
   remote_handles remotes_;
@@ -349,7 +398,18 @@ class exchange final : public actor_exchange,
 };
 
 result<actor_reference> node_references::give(const caf::strong_actor_ptr& actor, const interface_codec& as) {
-  return home_.give(node_, actor, as);
+  auto named = home_.give(node_, actor, as);
+  if (named && !named->yours)
+    given_.push_back(named->id);
+  return named;
+}
+
+void node_references::sent(mesh_link& link) {
+  home_.given_to(link, node_, given_);
+}
+
+void node_references::not_sent() {
+  home_.take_back(node_, given_);
 }
 
 result<caf::strong_actor_ptr> node_references::take(const actor_reference& named, const interface_codec& as) {

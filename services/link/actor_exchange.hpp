@@ -7,6 +7,7 @@
 #include <caf/fwd.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,16 @@ struct exchange_options {
   std::chrono::milliseconds answer{60'000};
   std::chrono::milliseconds letter{10'000}; ///< how long a letter without an answer may wait for its peer
   std::size_t references = 65'536;          ///< actors of this node that others may hold
+};
+
+/// What came of messages that went nowhere, for metrics.
+struct exchange_counts {
+  /// Letters, in either direction, that no actor got: it is not published, has ended, or its node is gone.
+  /// Those that reach an actor in the moment of its end are not seen here.
+  std::uint64_t dead_letters = 0;
+  /// Messages of other nodes that do not check, or of no signature of their actor. The link counts frames of
+  /// its own (link_counters::malformed).
+  std::uint64_t malformed = 0;
 };
 
 /// Where actors of this node and of others meet. Actors are *published* under a name; `remote` gives a handle
@@ -56,6 +67,7 @@ class actor_exchange : public receiver {
 
   /// Actors that other nodes hold now.
   virtual std::size_t references() const = 0;
+  virtual exchange_counts counts() const = 0;
 
  protected:
   virtual void publish_as(

@@ -17,14 +17,14 @@ given_actors::given_actors(std::size_t most)
       std::chrono::system_clock::now().time_since_epoch())
                                        .count())) {}
 
-result<given_actors::number> given_actors::give(
+result<std::uint64_t> given_actors::give(
   const std::string& node, const caf::strong_actor_ptr& actor, const interface_codec& as) {
   const std::lock_guard lock(mutex_);
-  const auto key = std::make_tuple(node, actor->id(), &as);
+  const auto key = std::make_tuple(actor->id(), node, &as);
   const auto found = ids_.find(key);
   if (found != ids_.end()) {
     ++all_.at(found->second).count;
-    return number{found->second, false};
+    return found->second;
   }
   if (!up_.contains(node))
     return fail(errc::unavailable, "the node " + node + " cannot be reached", {},
@@ -35,8 +35,8 @@ result<given_actors::number> given_actors::give(
     return fail(errc::resource_exhausted, "other nodes hold too many actors of this one");
   const auto id = ++last_;
   ids_.emplace(key, id);
-  all_.emplace(id, given{node, {actor, &as}, 1});
-  return number{id, true};
+  all_.emplace(id, given{id, node, {actor, &as}, 1});
+  return id;
 }
 
 std::optional<reached_actor> given_actors::find(std::uint64_t id, std::string_view node) const {
@@ -64,12 +64,15 @@ std::optional<given_actors::given> given_actors::release(
   return extract(found);
 }
 
-std::optional<given_actors::given> given_actors::ended(std::uint64_t id) {
+std::vector<given_actors::given> given_actors::ended(caf::actor_id actor) {
+  std::vector<given> gone;
   const std::lock_guard lock(mutex_);
-  const auto found = all_.find(id);
-  if (found == all_.end())
-    return std::nullopt;
-  return extract(found);
+  for (;;) {
+    const auto found = ids_.lower_bound({actor, std::string(), nullptr});
+    if (found == ids_.end() || std::get<0>(found->first) != actor)
+      return gone;
+    gone.push_back(extract(all_.find(found->second)));
+  }
 }
 
 void given_actors::node_up(const std::string& node) {
@@ -108,7 +111,7 @@ std::size_t given_actors::size() const {
 
 given_actors::given given_actors::extract(table::iterator which) {
   auto gone = std::move(which->second);
-  ids_.erase(std::make_tuple(gone.node, gone.what.actor->id(), gone.what.codec));
+  ids_.erase(std::make_tuple(gone.what.actor->id(), gone.node, gone.what.codec));
   all_.erase(which);
   return gone;
 }

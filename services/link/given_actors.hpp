@@ -29,11 +29,8 @@ struct reached_actor {
 /// ends, or is lost. Any thread may call; what is let go is handed out, so that its end finds no lock.
 class given_actors {
  public:
-  struct number {
-    std::uint64_t id = 0;
-    bool fresh = false; ///< it was not held before
-  };
   struct given {
+    std::uint64_t id = 0; ///< by which the node knows it
     std::string node;
     reached_actor what;
     std::uint64_t count = 0; ///< how often it was given
@@ -42,17 +39,19 @@ class given_actors {
   /// @param most actors that other nodes may hold
   explicit given_actors(std::size_t most);
 
-  /// Given to a node once more. @returns `unavailable` for a node that is not there: what it was given behind
-  /// its loss would be held for ever; `resource_exhausted` at the limit; `draining` after the end
-  result<number> give(const std::string& node, const caf::strong_actor_ptr& actor, const interface_codec& as);
+  /// Given to a node once more. @returns its number; `unavailable` for a node that is not there: what it was
+  /// given behind its loss would be held for ever; `resource_exhausted` at the limit; `draining` after the
+  /// end
+  result<std::uint64_t> give(
+    const std::string& node, const caf::strong_actor_ptr& actor, const interface_codec& as);
   /// What a node means by a number.
   std::optional<reached_actor> find(std::uint64_t id, std::string_view node) const;
   bool holds(std::uint64_t id) const;
 
   /// A node has dropped what it was given so often. @returns what is held no more
   std::optional<given> release(std::uint64_t id, std::string_view node, std::uint64_t count);
-  /// The actor has ended.
-  std::optional<given> ended(std::uint64_t id);
+  /// The actor has ended. @returns what nodes held of it
+  std::vector<given> ended(caf::actor_id actor);
 
   void node_up(const std::string& node);
   /// @returns whether it was there, and what is held no more
@@ -72,7 +71,7 @@ class given_actors {
   mutable std::mutex mutex_;
   bool closed_ = false;
   table all_;
-  std::map<std::tuple<std::string, caf::actor_id, const interface_codec*>, std::uint64_t> ids_;
+  std::map<std::tuple<caf::actor_id, std::string, const interface_codec*>, std::uint64_t> ids_;
   std::set<std::string> up_;
   std::uint64_t last_;
 };

@@ -26,6 +26,8 @@ void remote_actor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) 
   if (signature == nullptr)
     return respond(what->sender, what->mid, caf::strong_actor_ptr(ctrl()),
       caf::make_message(caf::make_error(caf::sec::unexpected_message)));
+  if (dead_ && !what->mid.is_request())
+    return home_->letter_lost();
   if (dead_)
     return respond(what->sender, what->mid, caf::strong_actor_ptr(ctrl()),
       caf::make_message(to_caf_error({errc::peer_lost, "the node " + where_.node + " is gone", {}, {}})));

@@ -24,6 +24,8 @@ class remote_home {
   virtual ~remote_home() = default;
   /// Sends a message to another node; the answer of a request goes to its sender.
   virtual void forward(remote_actor& from, const signature_codec& signature, caf::mailbox_element& what) = 0;
+  /// A letter without an answer went to an actor whose node is gone.
+  virtual void letter_lost() = 0;
   /// Nobody holds the handle any more.
   virtual void dropped(const actor_address& where, std::uint64_t references) = 0;
 };

@@ -111,7 +111,9 @@ class node_mesh final : public mesh {
     out.roles = roles_->figures();
     out.registry_trouble = nodes_->trouble();
     out.references = exchange_->references();
-    out.dead_letters = link_->counters().dead_letters.load();
+    const auto counts = exchange_->counts();
+    out.malformed_messages = counts.malformed;
+    out.dead_letters = link_->counters().dead_letters.load() + counts.dead_letters;
     for (const auto& each : out.roles)
       out.dead_letters += each.dropped;
     return out;

@@ -46,9 +46,11 @@ struct mesh_figures {
   };
   std::vector<link::peer_status> peers; ///< at most half a second old
   std::vector<role> roles;
-  std::string registry_trouble;   ///< empty: there is none
-  std::size_t references = 0;     ///< actors of this node that others hold
-  std::uint64_t dead_letters = 0; ///< of the link, and of roles without a target
+  std::string registry_trouble; ///< empty: there is none
+  std::size_t references = 0;   ///< actors of this node that others hold
+  std::uint64_t dead_letters =
+    0; ///< of the link, of actors that are not there, and of roles without a target
+  std::uint64_t malformed_messages = 0; ///< of other nodes, for actors of this one
 };
 
 } // namespace godwit

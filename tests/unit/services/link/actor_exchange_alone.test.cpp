@@ -1,0 +1,222 @@
+// The exchange over a link that only remembers, on CAF's scheduler for tests.
+
+#include "services/link/actor_exchange.hpp"
+
+#include "messages/catalogue.hpp"
+#include "tests/unit/actors/node/scripted_part.hpp"
+#include "tests/unit/services/link/silent_link.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <catch2/catch.hpp>
+
+using namespace godwit;
+using namespace godwit::link;
+
+namespace {
+
+/// A sink of which one can see how much is attached to it. A batch of tokens ends it.
+class counted_sink final : public generation_sink_actor::base {
+ public:
+  explicit counted_sink(caf::actor_config& config) : generation_sink_actor::base(config) {}
+
+  std::size_t attached() const {
+    const std::lock_guard lock(mtx_);
+    std::size_t count = 0;
+    for (const auto* each = attachables_head_.get(); each != nullptr; each = each->next.get())
+      ++count;
+    return count;
+  }
+
+ protected:
+  behavior_type make_behavior() override {
+    return {[this](const letter<schema::TokenBatch>&) { quit(); }};
+  }
+};
+
+struct world : test::still_system {
+  std::shared_ptr<actor_exchange> exchange = actor_exchange::make(system, {.references = 10});
+  std::shared_ptr<silent_link> link = std::make_shared<silent_link>();
+
+  world() {
+    exchange->use(link);
+    peer("n", true);
+  }
+  ~world() {
+    exchange->close();
+    finish();
+  }
+
+  void peer(const std::string& name, bool up) const {
+    exchange->on_peer({name, 1, up, up ? end_cause::none : end_cause::peer_lost, {}});
+  }
+  generation_sink_actor spawn_sink() {
+    auto made = system.spawn<counted_sink>();
+    scheduler.run();
+    return made;
+  }
+  void end(const generation_sink_actor& sink) {
+    caf::anon_send(sink, letter<schema::TokenBatch>());
+    scheduler.run();
+  }
+  /// Sends a sink to the router of a node.
+  void give(const std::string& node, const generation_sink_actor& sink) {
+    caf::anon_send(exchange->remote<router_actor>(node, "router"), letter<schema::GenerateRequest>(), sink);
+  }
+  /// The number under which a message that was sent names an actor.
+  static std::uint64_t number_in(const silent_link::sent& mail) {
+    constexpr std::uint8_t actor_kind = 3;
+    extras_reader extras(mail.extras);
+    const auto bytes = extras.next(actor_kind);
+    REQUIRE(bytes);
+    return decode_reference(*bytes)->id;
+  }
+  void release(const std::string& node, std::uint64_t number) const {
+    incoming mail;
+    mail.from = node;
+    mail.header.kind = frame_kind::released;
+    mail.header.source = number;
+    mail.header.correlation = 1;
+    exchange->on_reference(mail);
+  }
+  /// A letter of another node.
+  void letter_for(const std::string& name, std::uint64_t type, std::span<const std::byte> extras = {},
+    std::span<const std::byte> words = {}) const {
+    incoming mail;
+    mail.from = "n";
+    mail.header.kind = frame_kind::letter;
+    mail.header.name = name;
+    mail.header.type = type;
+    mail.header.extras = extras;
+    mail.words = words;
+    exchange->on_letter(mail);
+  }
+};
+
+const counted_sink& sink_of(const generation_sink_actor& handle) {
+  return static_cast<const counted_sink&>(*caf::actor_cast<caf::abstract_actor*>(handle));
+}
+
+template <class Interface, class... Message>
+std::uint64_t type_of(const Message&... message) {
+  return codec_of<Interface>().match(caf::make_message(message...))->in.type;
+}
+
+} // namespace
+
+TEST_CASE("an actor that is given and dropped again and again keeps no trace of it") {
+  world w;
+  const auto sink = w.spawn_sink();
+  const auto before = sink_of(sink).attached();
+  std::uint64_t last = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    w.give("n", sink);
+    const auto number = world::number_in(w.link->letters.at(0));
+    if (number == last)
+      FAIL("the same number for what was held anew");
+    last = number;
+    w.release("n", number);
+    w.link->clear();
+  }
+  CHECK(w.exchange->references() == 0);
+  CHECK(sink_of(sink).attached() <= before + 1);
+  w.give("n", sink);
+  CHECK(w.exchange->references() == 1);
+  const auto number = world::number_in(w.link->letters.at(0));
+  w.end(sink);
+  CHECK(w.exchange->references() == 0);
+  const auto told = w.link->get(&silent_link::references);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].kind == frame_kind::gone);
+  CHECK(told[0].actor == number);
+}
+
+TEST_CASE("the end of an actor is told to each node that holds it, once, and to none that has dropped it") {
+  world w;
+  w.peer("m", true);
+  w.peer("o", true);
+  const auto sink = w.spawn_sink();
+  for (const auto* node : {"m", "n", "n", "o"})
+    w.give(node, sink);
+  const auto sent = w.link->get(&silent_link::letters);
+  CHECK(world::number_in(sent.at(1)) == world::number_in(sent.at(2)));
+  w.release("o", world::number_in(sent.at(3)));
+  CHECK(sink_of(sink).attached() == 1);
+  w.end(sink);
+  const auto told = w.link->get(&silent_link::references);
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].node == "m");
+  CHECK(told[1].node == "n");
+  CHECK(told[1].actor == world::number_in(sent.at(1)));
+}
+
+TEST_CASE("what is given in a message that cannot be sent is not held for it") {
+  world w;
+  const auto sink = w.spawn_sink();
+  const auto node = w.exchange->remote<node_actor>("n", "node");
+  const auto part = test::spawn_part(w.system, "part", {});
+  w.stops.push_back(part);
+  // The name is too long for a frame.
+  caf::anon_send(node, join_atom::value, std::string(5'000, 'x'), part);
+  CHECK(w.link->get(&silent_link::letters).empty());
+  CHECK(w.exchange->references() == 0);
+  CHECK(w.exchange->counts().dead_letters == 1);
+}
+
+TEST_CASE("letters that no actor gets are counted, in both directions") {
+  world w;
+  const auto stop = type_of<common_actor>(stop_atom::value);
+  w.letter_for("nobody", stop);
+  CHECK(w.exchange->counts().dead_letters == 1);
+  // One that has ended and is still published.
+  const auto part = test::spawn_part(w.system, "part", {});
+  w.exchange->publish("part", part);
+  w.letter_for("part", stop);
+  w.scheduler.run();
+  CHECK(w.exchange->counts().dead_letters == 1);
+  w.letter_for("part", stop);
+  CHECK(w.exchange->counts().dead_letters == 2);
+  // One whose sender names an actor that is not here any more.
+  std::vector<std::byte> extras;
+  append_extra(extras, 3, encode_reference({true, 17, {}}));
+  const auto sink = w.spawn_sink();
+  w.exchange->publish("router", w.exchange->remote<router_actor>("n", "router"));
+  w.letter_for("router", type_of<router_actor>(letter<schema::GenerateRequest>(), sink), extras,
+    letter<schema::GenerateRequest>().bytes());
+  CHECK(w.exchange->counts().dead_letters == 3);
+  CHECK(w.exchange->counts().malformed == 0);
+  // To a node that is gone.
+  const auto remote = w.exchange->remote<router_actor>("n", "router");
+  w.peer("n", false);
+  caf::anon_send(remote, letter<schema::CreditGrant>());
+  CHECK(w.exchange->counts().dead_letters == 4);
+  // One that ended before it was given.
+  w.peer("n", true);
+  w.end(sink);
+  w.give("n", sink);
+  CHECK(w.exchange->counts().dead_letters == 5);
+  CHECK(w.link->get(&silent_link::letters).empty());
+}
+
+TEST_CASE("messages that no actor could be given are counted as malformed") {
+  world w;
+  const auto part = test::spawn_part(w.system, "part", {});
+  w.stops.push_back(part);
+  w.exchange->publish("part", part);
+  w.letter_for("part", 12'345);
+  CHECK(w.exchange->counts().malformed == 1);
+  const std::vector<std::byte> garbage(8, std::byte{0xee});
+  w.letter_for("part", type_of<common_actor>(stop_atom::value), garbage);
+  CHECK(w.exchange->counts().malformed == 2);
+  incoming mail;
+  mail.from = "n";
+  mail.header.kind = frame_kind::request;
+  mail.header.name = "part";
+  mail.header.type = type_of<common_actor>(status_atom::value);
+  mail.header.extras = garbage;
+  w.exchange->on_request(mail, {"n", 1, 1});
+  CHECK(w.exchange->counts().malformed == 3);
+  CHECK(w.link->get(&silent_link::failures) == std::vector{errc::corrupt});
+  CHECK(w.exchange->counts().dead_letters == 0);
+}
