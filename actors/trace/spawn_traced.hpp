@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/trace/letter_trace.hpp"
+#include "actors/trace/timeout_watch.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/actor_system.hpp>
@@ -13,7 +14,8 @@
 
 namespace godwit {
 
-/// An actor as its function wants it, whose letters can be traced.
+/// An actor as its function wants it, whose letters can be traced. When a request of it times out, whoever
+/// has sent it on to another node hears of that.
 template <class Actor>
 class traced final : public Actor, public traceable {
  public:
@@ -21,6 +23,7 @@ class traced final : public Actor, public traceable {
   using Actor::enqueue;
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override {
     note(*what);
+    timeout_watch::note(*this->ctrl(), *what);
     Actor::enqueue(std::move(what), host);
   }
 

@@ -1,9 +1,11 @@
 #include "services/link/actor_exchange.hpp"
 
+#include "actors/trace/timeout_watch.hpp"
 #include "messages/actor_error.hpp"
 #include "services/link/asked_requests.hpp"
 #include "services/link/end_watch.hpp"
 #include "services/link/given_actors.hpp"
+#include "services/link/open_requests.hpp"
 #include "services/link/remote_actor.hpp"
 #include "services/link/remote_handles.hpp"
 
@@ -26,6 +28,16 @@ namespace {
 
 /// What a message has beside its letter; the same as frames allow.
 constexpr std::size_t most_extras = frame_limits{}.extras;
+
+/// For which cause an actor that has ended waits for nothing any more.
+end_cause cause_of_end(const caf::error& reason) {
+  if (!reason || reason == caf::exit_reason::unreachable)
+    return end_cause::cancelled; // it is done, and wants no answer
+  if (reason == caf::exit_reason::user_shutdown)
+    return end_cause::draining;
+  const auto cause = cause_of(from_caf_error(reason).code);
+  return cause == end_cause::none ? end_cause::peer_lost : cause;
+}
 
 class exchange;
 
@@ -56,18 +68,18 @@ class exchange final : public actor_exchange,
 
   void use(const std::shared_ptr<mesh_link>& link) override {
     link_ = link;
-    ends_ = std::make_shared<end_watch>([weak = weak_from_this()](caf::actor_id actor, const caf::error&) {
+    // None of these may keep the exchange alive, which owns them.
+    const auto weak = weak_from_this();
+    ends_ = std::make_shared<end_watch>([weak](caf::actor_id actor, const caf::error& reason) {
       if (const auto self = weak.lock())
-        self->ended(actor);
+        self->ended(actor, reason);
     });
-    caf::actor_config config;
-    // The port must not keep the exchange alive, which owns it.
-    port_ =
-      caf::make_actor<answer_port, caf::strong_actor_ptr>(system_.next_actor_id(), system_.node(), &system_,
-        config, [weak = weak_from_this()](std::uint64_t request, const caf::type_erased_tuple& content) {
-          if (const auto self = weak.lock())
-            self->answered(request, content);
-        });
+    timeouts_ = timeout_watch::listen([weak](const caf::actor_control_block& asker, caf::message_id request) {
+      const auto self = weak.lock();
+      if (self && asker.home_system == &self->system_)
+        self->cancel(
+          self->open_.give_up(asker.id(), request.integer_value(), end_cause::deadline), end_cause::deadline);
+    });
   }
 
   void watch_peers(std::function<void(const peer_change&)> watcher) override {
@@ -85,7 +97,9 @@ class exchange final : public actor_exchange,
       published.swap(published_);
       watcher_ = nullptr;
     }
-    asked_.clear();
+    timeouts_ = nullptr;
+    for (const auto& each : asked_.clear())
+      end_asker(each, end_cause::draining);
     kill(dead);
     // What was held is let go here, without the lock: ends of actors come back to this class.
   }
@@ -143,11 +157,18 @@ class exchange final : public actor_exchange,
         count(malformed_);
       return link->fail(token, content.error());
     }
-    const auto number = asked_.add({token, signature});
-    to.actor->enqueue(port_, caf::make_message_id(number), std::move(*content), nullptr);
+    const auto number = asked_.next();
+    caf::actor_config config;
+    const auto asker = caf::make_actor<remote_asker, caf::strong_actor_ptr>(
+      system_.next_actor_id(), system_.node(), &system_, config, weak_from_this(), number);
+    asked_.add(number, {token, signature, asker});
+    to.actor->enqueue(asker, caf::make_message_id(number), std::move(*content), nullptr);
   }
 
-  void on_cancel(const reply_token& token, end_cause) override { asked_.forget(token); }
+  void on_cancel(const reply_token& token, end_cause cause) override {
+    if (const auto request = asked_.forget(token))
+      end_asker(*request, cause);
+  }
 
   void on_reference(const incoming& mail) override {
     const auto id = mail.header.source;
@@ -207,10 +228,19 @@ class exchange final : public actor_exchange,
       link->send(from.where(), mail, options_.letter);
       return table.sent(*link);
     }
-    link->request(from.where(), mail, options_.answer,
-      [this, alive = shared_from_this(), self, sender = what.sender, id = what.mid, &signature,
-        node = from.where().node](
-        const result<incoming>& got) { respond(sender, id, self, answer_of(got, signature, node)); });
+    // Its asker is watched behind its place here: what ends in between is heard of.
+    const auto asker = what.sender ? what.sender->id() : caf::invalid_actor_id;
+    const auto key = open_.open(asker, what.mid.request_id().integer_value());
+    if (what.sender)
+      ends_->watch(what.sender);
+    const auto number = link->request(from.where(), mail, options_.answer,
+      [this, alive = shared_from_this(), self, sender = what.sender, id = what.mid, &signature, key,
+        node = from.where().node](const result<incoming>& got) {
+        open_.close(key);
+        respond(sender, id, self, answer_of(got, signature, node));
+      });
+    if (const auto over = open_.sent(key, number); over != end_cause::none)
+      link->cancel(number, over);
     table.sent(*link);
   }
 
@@ -335,8 +365,7 @@ class exchange final : public actor_exchange,
     return content ? std::move(*content) : caf::make_message(to_caf_error(content.error()));
   }
 
-  /// A local actor has answered a request of another node.
-  void answered(std::uint64_t number, const caf::type_erased_tuple& content) {
+  void answered(std::uint64_t number, const caf::type_erased_tuple& content) override {
     const auto waiting = asked_.take(number);
     const auto link = link_.lock();
     if (!waiting || !link)
@@ -366,12 +395,28 @@ class exchange final : public actor_exchange,
     table.sent(*link);
   }
 
-  /// A local actor has ended: those who hold it are told.
-  void ended(caf::actor_id actor) {
+  /// A local actor has ended: those who hold it are told, and those whom it has asked.
+  void ended(caf::actor_id actor, const caf::error& reason) {
+    const auto cause = cause_of_end(reason);
+    cancel(open_.give_up(actor, cause), cause);
     const auto gone = given_.ended(actor);
     if (const auto link = link_.lock(); link && !closed_)
       for (const auto& each : gone)
         link->refer(each.node, frame_kind::gone, each.id, 0, end_cause::none);
+  }
+
+  void cancel(const std::vector<std::uint64_t>& requests, end_cause cause) {
+    if (const auto link = link_.lock(); link && !closed_)
+      for (const auto each : requests)
+        link->cancel(each, cause);
+  }
+
+  /// Tells whoever works for a request of another node that nobody waits for it any more.
+  static void end_asker(const asked_requests::request& which, end_cause cause) {
+    const auto why = cause == end_cause::none ? end_cause::cancelled : cause;
+    static_cast<remote_asker*>(which.asker->get())
+      ->kill_proxy(nullptr,
+        to_caf_error({error_of(why), "whoever asked waits no more: " + std::string(to_string(why)), {}, {}}));
   }
 
   static void kill(const std::vector<caf::strong_actor_ptr>& dead) {
@@ -383,11 +428,12 @@ class exchange final : public actor_exchange,
   caf::actor_system& system_;
   exchange_options options_;
   std::weak_ptr<mesh_link> link_;
-  caf::strong_actor_ptr port_;
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> dead_letters_{0};
   std::atomic<std::uint64_t> malformed_{0};
   std::shared_ptr<end_watch> ends_;
+  std::shared_ptr<void> timeouts_;
+  open_requests open_;
   asked_requests asked_;
   given_actors given_;
   remote_handles remotes_;

@@ -15,7 +15,9 @@
 namespace godwit::link {
 
 struct exchange_options {
-  /// How long a remote actor may take to answer. A request of CAF does not say how long its sender waits.
+  /// How long a remote actor may take to answer at most. A request of CAF does not say how long its sender
+  /// waits; it is cancelled when the sender ends, and when it times out there if the sender was started by
+  /// spawn_traced.
   std::chrono::milliseconds answer{60'000};
   std::chrono::milliseconds letter{10'000}; ///< how long a letter without an answer may wait for its peer
   std::size_t references = 65'536;          ///< actors of this node that others may hold
@@ -39,7 +41,11 @@ struct exchange_counts {
 /// requests, and can be monitored. It is bound to one conversation with the node: when that ends, the actor
 /// counts as dead
 /// (`remote_link_unreachable`), requests fail with `peer_lost`, and a new handle must be asked for. Messages
-/// to end it (exit messages) are ignored. Order is kept between any two actors for letters without
+/// to end it (exit messages) are ignored.
+///
+/// To an actor that is asked from another node, the sender of the request is an actor which lives until it is
+/// answered: monitoring it tells when nobody waits any more, with `cancelled`, `deadline`, `peer_lost` or
+/// `draining` as the reason (from_caf_error). Order is kept between any two actors for letters without
 /// attachments.
 class actor_exchange : public receiver {
  public:

@@ -3,6 +3,8 @@
 #include "services/link/actor_codec.hpp"
 #include "services/link/receiver.hpp"
 
+#include <caf/actor_control_block.hpp>
+
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -11,6 +13,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace godwit::link {
 
@@ -20,15 +23,19 @@ class asked_requests {
   struct request {
     reply_token token;
     const signature_codec* signature = nullptr;
+    caf::strong_actor_ptr asker; ///< whom the local actor takes for the one who asks
   };
 
-  /// @returns the number under which the local actor is asked
-  std::uint64_t add(request one) {
+  /// The number under which a local actor will be asked.
+  std::uint64_t next() {
     const std::lock_guard lock(mutex_);
-    const auto number = ++last_;
+    return ++last_;
+  }
+  /// @param number one of next()
+  void add(std::uint64_t number, request one) {
+    const std::lock_guard lock(mutex_);
     numbers_.emplace(key_of(one.token), number);
     all_.emplace(number, std::move(one));
-    return number;
   }
 
   /// The request that was answered; nothing if nobody waits any more.
@@ -43,20 +50,25 @@ class asked_requests {
     return out;
   }
 
-  /// Nobody waits for that one any more.
-  void forget(const reply_token& token) {
+  /// Nobody waits for that one any more. @returns it, unless it was answered
+  std::optional<request> forget(const reply_token& token) {
     const std::lock_guard lock(mutex_);
     const auto found = numbers_.find(key_of(token));
     if (found == numbers_.end())
-      return;
-    all_.erase(found->second);
+      return std::nullopt;
+    auto out = std::move(all_.extract(found->second).mapped());
     numbers_.erase(found);
+    return out;
   }
 
-  void clear() {
+  /// Nobody waits for any. @returns them
+  std::vector<request> clear() {
+    std::vector<request> out;
     const std::lock_guard lock(mutex_);
-    all_.clear();
+    for (auto& [number, each] : std::exchange(all_, {}))
+      out.push_back(std::move(each));
     numbers_.clear();
+    return out;
   }
 
  private:

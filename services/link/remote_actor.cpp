@@ -34,4 +34,11 @@ void remote_actor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) 
   home_->forward(*this, *signature, *what);
 }
 
+void remote_asker::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
+  if (!what->mid.is_response())
+    return;
+  if (const auto home = home_.lock())
+    home->answered(request_, what->content());
+}
+
 } // namespace godwit::link

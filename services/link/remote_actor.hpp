@@ -18,7 +18,7 @@ namespace godwit::link {
 
 class remote_actor;
 
-/// What a remote actor's handle needs of its exchange. Called from any thread.
+/// What handles of others need of their exchange. Called from any thread.
 class remote_home {
  public:
   virtual ~remote_home() = default;
@@ -26,6 +26,8 @@ class remote_home {
   virtual void forward(remote_actor& from, const signature_codec& signature, caf::mailbox_element& what) = 0;
   /// A letter without an answer went to an actor whose node is gone.
   virtual void letter_lost() = 0;
+  /// A local actor has answered a request of another node.
+  virtual void answered(std::uint64_t request, const caf::type_erased_tuple& content) = 0;
   /// Nobody holds the handle any more.
   virtual void dropped(const actor_address& where, std::uint64_t references) = 0;
 };
@@ -66,22 +68,21 @@ class remote_actor final : public caf::actor_proxy, public letter_watch {
   std::atomic<bool> dead_{false};
 };
 
-/// Takes the answers of local actors to requests of other nodes, on whatever thread they answer.
-class answer_port final : public caf::actor_proxy {
+/// Whoever asks from another node, for one request: takes the answer, on whatever thread it is given. Whoever
+/// monitors it is told when nobody waits for the answer any more, and for which cause; behind an answer
+/// nothing is told.
+class remote_asker final : public caf::actor_proxy {
  public:
-  using taker = std::function<void(std::uint64_t request, const caf::type_erased_tuple& content)>;
+  remote_asker(caf::actor_config& config, std::weak_ptr<remote_home> home, std::uint64_t request)
+    : caf::actor_proxy(config), home_(std::move(home)), request_(request) {}
 
-  answer_port(caf::actor_config& config, taker take) : caf::actor_proxy(config), take_(std::move(take)) {}
-
-  const char* name() const override { return "answers"; }
-  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
-    if (what->mid.is_response())
-      take_(what->mid.request_id().integer_value(), what->content());
-  }
+  const char* name() const override { return "asker"; }
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
   void kill_proxy(caf::execution_unit* host, caf::error reason) override { cleanup(std::move(reason), host); }
 
  private:
-  taker take_;
+  std::weak_ptr<remote_home> home_; ///< which owns this
+  std::uint64_t request_;
 };
 
 /// Answers a request of CAF. Nothing happens if `id` is of no request.

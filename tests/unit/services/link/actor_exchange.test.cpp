@@ -1,6 +1,7 @@
 #include "services/link/actor_exchange.hpp"
 
 #include "actors/tokenizer/actor.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "kernels/gguf/writer.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/catalogue.hpp"
@@ -10,7 +11,9 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <catch2/catch.hpp>
 
@@ -148,7 +151,111 @@ generation_sink_actor::behavior_type sink(
   }};
 }
 
+/// What an actor that never answers has seen.
+struct mute_seen {
+  std::atomic<int> asked{0};
+  std::mutex mutex;
+  std::vector<errc> ends; ///< why those who asked waited no more
+};
+
+common_actor::behavior_type mute(common_actor::pointer self, std::shared_ptr<mute_seen> seen) {
+  self->set_down_handler([seen](const caf::down_msg& down) {
+    const std::lock_guard lock(seen->mutex);
+    seen->ends.push_back(from_caf_error(down.reason).code);
+  });
+  const auto kept = std::make_shared<std::vector<caf::typed_response_promise<letter<schema::ActorStatus>>>>();
+  return {
+    [self, seen, kept](status_atom) {
+      self->monitor(self->current_sender());
+      kept->push_back(self->make_response_promise<letter<schema::ActorStatus>>());
+      ++seen->asked;
+      return kept->back();
+    },
+    [](drain_atom) { return letter<schema::Drained>(); },
+    [self](stop_atom) { self->quit(); },
+  };
+}
+
+/// Asks an actor for its status, and lives until it is stopped.
+caf::actor spawn_asker(
+  caf::actor_system& system, const common_actor& whom, std::chrono::milliseconds patience) {
+  return spawn_traced(system, [whom, patience](caf::event_based_actor* self) -> caf::behavior {
+    self->request(whom, patience, status_atom::value)
+      .then([](const letter<schema::ActorStatus>&) {}, [](const caf::error&) {});
+    return {[self](stop_atom) { self->quit(); }};
+  });
+}
+
+/// Two nodes, one of which has an actor that never answers.
+struct mute_fixture : two_nodes {
+  std::shared_ptr<mute_seen> seen = std::make_shared<mute_seen>();
+  common_actor there = beta.system->spawn(mute, seen);
+  common_actor remote;
+
+  mute_fixture() {
+    beta.exchange->publish("part", there);
+    remote = alpha.exchange->remote<common_actor>("beta", "part");
+  }
+  ~mute_fixture() { self->send(there, stop_atom::value); }
+
+  std::vector<errc> ends() const {
+    const std::lock_guard lock(seen->mutex);
+    return seen->ends;
+  }
+  bool nothing_is_open() const {
+    return alpha.link->counters().pending_requests == 0 && beta.link->counters().serving_requests == 0;
+  }
+};
+
 } // namespace
+
+TEST_CASE_METHOD(
+  mute_fixture, "when whoever asked ends, the other node is told, and whoever works for it why") {
+  auto asker = spawn_asker(*alpha.system, remote, 1h);
+  REQUIRE(eventually([&] { return seen->asked == 1; }));
+  CHECK(alpha.link->counters().pending_requests == 1);
+  caf::anon_send(asker, stop_atom::value);
+  CHECK(eventually([&] { return !ends().empty() && nothing_is_open(); }));
+  CHECK(ends() == std::vector{errc::cancelled});
+  // An end in good order of a part of the node is none of a client.
+  asker = spawn_asker(*alpha.system, remote, 1h);
+  REQUIRE(eventually([&] { return seen->asked == 2; }));
+  caf::anon_send_exit(asker, caf::exit_reason::user_shutdown);
+  CHECK(eventually([&] { return ends().size() == 2 && nothing_is_open(); }));
+  CHECK(ends().at(1) == errc::draining);
+}
+
+TEST_CASE_METHOD(
+  mute_fixture, "a request that times out where it was asked is over at the other node as well") {
+  const auto asker = spawn_asker(*alpha.system, remote, 50ms);
+  CHECK(eventually([&] { return !ends().empty() && nothing_is_open(); }));
+  CHECK(ends() == std::vector{errc::deadline});
+  caf::anon_send(asker, stop_atom::value);
+}
+
+TEST_CASE_METHOD(mute_fixture, "whoever works for a node that is lost is told so") {
+  auto asker = spawn_asker(*alpha.system, remote, 1h);
+  REQUIRE(eventually([&] { return seen->asked == 1; }));
+  alpha.link->stop(end_cause::draining, 0ms);
+  CHECK(eventually([&] { return ends() == std::vector{errc::draining}; }));
+  caf::anon_send(asker, stop_atom::value);
+}
+
+TEST_CASE_METHOD(fixture, "letters for nobody and messages that do not check are counted where they come") {
+  self->send(alpha.exchange->remote<router_actor>("beta", "router"), letter<schema::CreditGrant>());
+  CHECK(eventually([&] { return beta.exchange->counts().dead_letters == 1; }));
+  auto there = spawn_words(*beta.system);
+  beta.exchange->publish("tokenizer", there);
+  const std::vector<std::byte> garbage(64, std::byte{0xee});
+  message mail;
+  mail.type = capnp::typeId<schema::EncodeRequest>();
+  mail.words = garbage;
+  alpha.link->send({"beta", "tokenizer", 0}, mail, 10s);
+  CHECK(eventually([&] { return beta.exchange->counts().malformed == 1; }));
+  CHECK(beta.exchange->counts().dead_letters == 1);
+  CHECK(alpha.exchange->counts().dead_letters == 0);
+  self->send(there, stop_atom::value);
+}
 
 TEST_CASE_METHOD(fixture, "a tokenizer on another node answers as the one beside us") {
   auto there = spawn_words(*beta.system);

@@ -2,17 +2,23 @@
 
 #include "services/link/actor_exchange.hpp"
 
+#include "actors/trace/spawn_traced.hpp"
+#include "messages/actor_error.hpp"
 #include "messages/catalogue.hpp"
 #include "tests/unit/actors/node/scripted_part.hpp"
 #include "tests/unit/services/link/silent_link.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <catch2/catch.hpp>
 
 using namespace godwit;
 using namespace godwit::link;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -96,6 +102,18 @@ struct world : test::still_system {
 
 const counted_sink& sink_of(const generation_sink_actor& handle) {
   return static_cast<const counted_sink&>(*caf::actor_cast<caf::abstract_actor*>(handle));
+}
+
+/// An actor that asks for a status, and how often it had an answer or a failure.
+caf::actor spawn_asker(world& w, const common_actor& whom, std::chrono::milliseconds patience, int* answers) {
+  auto made = spawn_traced(w.system, [=](caf::event_based_actor* self) -> caf::behavior {
+    self->request(whom, patience, status_atom::value)
+      .then([=](const letter<schema::ActorStatus>&) { ++*answers; }, [=](const caf::error&) { ++*answers; });
+    return {
+      [self](stop_atom) { self->quit(); }, [self](escalate_atom) { self->quit(caf::sec::runtime_error); }};
+  });
+  w.scheduler.run();
+  return made;
 }
 
 template <class Interface, class... Message>
@@ -219,4 +237,103 @@ TEST_CASE("messages that no actor could be given are counted as malformed") {
   CHECK(w.exchange->counts().malformed == 3);
   CHECK(w.link->get(&silent_link::failures) == std::vector{errc::corrupt});
   CHECK(w.exchange->counts().dead_letters == 0);
+}
+
+TEST_CASE("what an actor has asked for is cancelled when it ends, for its cause, and nothing else is") {
+  world w;
+  int answers = 0;
+  const auto remote = w.exchange->remote<common_actor>("n", "part");
+  const auto done = spawn_asker(w, remote, 1h, &answers);
+  const auto crashing = spawn_asker(w, remote, 1h, &answers);
+  const auto stopped = spawn_asker(w, remote, 1h, &answers);
+  const auto answered = spawn_asker(w, remote, 1h, &answers);
+  const auto waiting = spawn_asker(w, remote, 1h, &answers);
+  REQUIRE(w.link->get(&silent_link::requests).size() == 5);
+  w.link->answer(3, godwit::fail(errc::overloaded, "no"));
+  caf::anon_send(done, stop_atom::value);
+  w.scheduler.run();
+  caf::anon_send(crashing, escalate_atom::value);
+  w.scheduler.run();
+  caf::anon_send_exit(stopped, caf::exit_reason::user_shutdown);
+  w.scheduler.run();
+  caf::anon_send(answered, stop_atom::value);
+  w.scheduler.run();
+  using ended = silent_link::ended;
+  const std::vector<ended> expected{
+    {1, end_cause::cancelled}, {2, end_cause::peer_lost}, {3, end_cause::draining}};
+  CHECK((w.link->get(&silent_link::cancels) == expected));
+  CHECK(answers == 1);
+  caf::anon_send(waiting, stop_atom::value);
+  w.scheduler.run();
+}
+
+TEST_CASE("a request that timed out where it was asked is cancelled, and one that was answered is not") {
+  world w;
+  int answers = 0;
+  const auto remote = w.exchange->remote<common_actor>("n", "part");
+  const auto patient = spawn_asker(w, remote, 1h, &answers);
+  const auto hasty = spawn_asker(w, remote, 50ms, &answers);
+  const auto lucky = spawn_asker(w, remote, 50ms, &answers);
+  w.link->answer(2, godwit::fail(errc::overloaded, "no"));
+  w.scheduler.run();
+  CHECK(answers == 1);
+  w.pass(100);
+  CHECK(answers == 2);
+  const std::vector<silent_link::ended> expected{{2, end_cause::deadline}};
+  CHECK((w.link->get(&silent_link::cancels) == expected));
+  for (const auto& each : {patient, hasty, lucky})
+    caf::anon_send(each, stop_atom::value);
+  w.scheduler.run();
+  // Nothing is cancelled twice.
+  CHECK(w.link->get(&silent_link::cancels).size() == 2);
+}
+
+TEST_CASE("whoever works for another node is told why nobody waits any more, and nothing behind its answer") {
+  world w;
+  std::vector<errc> ends;
+  caf::typed_response_promise<letter<schema::ActorStatus>> promise;
+  const auto part = w.system.spawn([&](common_actor::pointer self) -> common_actor::behavior_type {
+    self->set_down_handler(
+      [&](const caf::down_msg& down) { ends.push_back(from_caf_error(down.reason).code); });
+    return {
+      [&, self](status_atom) {
+        self->monitor(self->current_sender());
+        promise = self->make_response_promise<letter<schema::ActorStatus>>();
+        return promise;
+      },
+      [](drain_atom) { return letter<schema::Drained>(); },
+      [self](stop_atom) { self->quit(); },
+    };
+  });
+  w.stops.push_back(part);
+  w.exchange->publish("part", part);
+  const auto ask = [&](std::uint64_t correlation) {
+    incoming mail;
+    mail.from = "n";
+    mail.header.kind = frame_kind::request;
+    mail.header.name = "part";
+    mail.header.type = type_of<common_actor>(status_atom::value);
+    w.exchange->on_request(mail, {"n", 1, correlation});
+    w.scheduler.run();
+  };
+  std::uint64_t correlation = 0;
+  for (const auto cause :
+    {end_cause::cancelled, end_cause::deadline, end_cause::peer_lost, end_cause::draining}) {
+    ask(++correlation);
+    w.exchange->on_cancel({"n", 1, correlation}, cause);
+    w.scheduler.run();
+    REQUIRE(ends.size() == correlation);
+    CHECK(ends.back() == error_of(cause));
+    // Too late.
+    promise.deliver(letter<schema::ActorStatus>());
+    w.scheduler.run();
+  }
+  CHECK(w.link->get(&silent_link::replies).empty());
+  ask(++correlation);
+  promise.deliver(letter<schema::ActorStatus>());
+  w.scheduler.run();
+  CHECK(w.link->get(&silent_link::replies).size() == 1);
+  w.exchange->on_cancel({"n", 1, correlation}, end_cause::cancelled);
+  w.scheduler.run();
+  CHECK(ends.size() == 4);
 }
