@@ -1,5 +1,6 @@
 #include "services/daemon/daemon.hpp"
 
+#include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
 #include "services/daemon/cold_tier.hpp"
 #include "services/daemon/journal_options.hpp"
@@ -254,6 +255,12 @@ class running_node {
         });
       if (!others)
         return fail(others);
+      others->exchange.served = [out = out_](const link::served_request& one) {
+        const auto trace = to_traceparent(one.trace);
+        out->info("served", {{"peer", one.node}, {"actor", one.actor}, {"trace", trace},
+                              {"seconds", std::chrono::duration<double>(one.took).count()},
+                              {"outcome", one.failure ? to_string(*one.failure) : "ok"}});
+      };
       from.others = std::move(*others);
     }
     auto actors = node_actors::start(*system_, std::move(from));

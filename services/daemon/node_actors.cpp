@@ -2,6 +2,7 @@
 
 #include "actors/directory/directory.hpp"
 #include "actors/tokenizer/actor.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "services/daemon/cache_survey.hpp"
 #include "services/daemon/journal_sign.hpp"
 #include "services/daemon/meters.hpp"
@@ -452,6 +453,12 @@ void node_actors::start_gateway(caf::actor_system& system) {
   config.random = random_number;
   config.now = [time = time_] { return unix_seconds(*time); };
   config.report = [out = from_.out](std::string_view call, const error& why) {
+    if (const auto& trace = current_trace(); trace.known()) {
+      const auto text = to_traceparent(trace);
+      out->warn(
+        "request", {{"call", call}, {"code", to_string(why.code)}, {"why", why.message}, {"trace", text}});
+      return;
+    }
     out->warn("request", {{"call", call}, {"code", to_string(why.code)}, {"why", why.message}});
   };
   config.options.heartbeat =

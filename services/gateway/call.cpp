@@ -1,5 +1,6 @@
 #include "services/gateway/call.hpp"
 
+#include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
 #include "services/api/error_response.hpp"
 
@@ -19,8 +20,10 @@ void call::refuse(const caf::error& failure) const {
 }
 
 void call::report(const error& failure) const {
-  if (is_private(failure.code) && config().report)
-    config().report(route_.pattern, failure);
+  if (!is_private(failure.code) || !config().report)
+    return;
+  const trace_scope scope(trace_); // for the log
+  config().report(route_.pattern, failure);
 }
 
 } // namespace godwit

@@ -2,6 +2,7 @@
 
 #include "messages/error.hpp"
 #include "messages/ids.hpp"
+#include "messages/trace_context.hpp"
 #include "services/api/routes.hpp"
 #include "services/gateway/gateway.hpp"
 #include "services/gateway/live_actors.hpp"
@@ -48,6 +49,10 @@ class call {
   const tenant_id& tenant() const { return tenant_; }
   void tenant(tenant_id tenant) { tenant_ = std::move(tenant); }
 
+  /// On whose behalf it is; unknown if the client said nothing.
+  const trace_context& trace() const { return trace_; }
+  void trace(const trace_context& trace) { trace_ = trace; }
+
   void answer(std::string json, int status = 200) const;
   void refuse(const error& failure) const;
   /// Tells the node's log of a failure whose words the client does not get.
@@ -64,6 +69,7 @@ class call {
   std::shared_ptr<http::exchange> exchange_;
   route_match route_;
   tenant_id tenant_;
+  trace_context trace_;
 };
 
 } // namespace godwit

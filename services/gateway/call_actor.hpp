@@ -38,7 +38,7 @@ bool join_gateway(Self* self, const call& request, Ending end) {
 /// Runs a function of the actor and the call in an actor that lives until all its requests are answered.
 template <class Function>
 void in_actor(caf::actor_system& system, const call& request, Function function) {
-  spawn_traced(system, [request, function](caf::event_based_actor* self) {
+  spawn_for(request.trace(), system, [request, function](caf::event_based_actor* self) {
     const auto end = [weak = self->address()] {
       if (const auto strong = caf::actor_cast<caf::actor>(weak))
         caf::anon_send_exit(strong, caf::exit_reason::user_shutdown);

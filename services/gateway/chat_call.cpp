@@ -341,7 +341,8 @@ std::string chat_call::answer_id() const {
 }
 
 void spawn_chat_call(caf::actor_system& system, call request) {
-  spawn_traced(system, chat_behavior, std::move(request));
+  const auto trace = request.trace();
+  spawn_for(trace, system, chat_behavior, std::move(request));
 }
 
 } // namespace godwit

@@ -6,6 +6,7 @@
 #include "services/gateway/chat_call.hpp"
 #include "services/gateway/node_calls.hpp"
 #include "services/gateway/session_calls.hpp"
+#include "services/gateway/traceparent.hpp"
 #include "services/http/error_response.hpp"
 
 #include <algorithm>
@@ -122,6 +123,7 @@ class http_gateway final : public gateway {
       return answer.respond(std::move(refusal));
     }
     call incoming(context_, std::move(exchange), std::move(route));
+    incoming.trace(trace_of(incoming.request()));
     if (const auto checked = check(incoming); !checked)
       return incoming.refuse(checked.error());
     if (takes_body(*incoming.route().call) && !is_json(incoming.request())

@@ -262,7 +262,8 @@ void stream_call::unsubscribe(bool client_left) {
 }
 
 void spawn_stream_call(caf::actor_system& system, call request, stream_wish wish) {
-  spawn_traced(system, stream_behavior, std::move(request), std::move(wish));
+  const auto trace = request.trace();
+  spawn_for(trace, system, stream_behavior, std::move(request), std::move(wish));
 }
 
 } // namespace godwit

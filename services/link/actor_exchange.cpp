@@ -1,6 +1,7 @@
 #include "services/link/actor_exchange.hpp"
 
 #include "actors/trace/timeout_watch.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
 #include "services/link/asked_requests.hpp"
 #include "services/link/end_watch.hpp"
@@ -160,8 +161,14 @@ class exchange final : public actor_exchange,
     const auto number = asked_.next();
     caf::actor_config config;
     const auto asker = caf::make_actor<remote_asker, caf::strong_actor_ptr>(
-      system_.next_actor_id(), system_.node(), &system_, config, weak_from_this(), number);
-    asked_.add(number, {token, signature, asker});
+      system_.next_actor_id(), system_.node(), &system_, config, weak_from_this(), number, mail.header.trace);
+    asked_requests::request asked{token, signature, asker, {}, {}};
+    if (options_.served && mail.header.trace.sampled()) {
+      asked.actor =
+        mail.header.target == 0 ? std::string(mail.header.name) : std::to_string(mail.header.target);
+      asked.since = std::chrono::steady_clock::now();
+    }
+    asked_.add(number, std::move(asked));
     to.actor->enqueue(asker, caf::make_message_id(number), std::move(*content), nullptr);
   }
 
@@ -223,7 +230,7 @@ class exchange final : public actor_exchange,
       .attachments = packed->attachments,
       .extras = packed->extras,
       .source = what.sender ? what.sender->id() : 0,
-      .trace = {}};
+      .trace = trace_to_send(what.sender)};
     if (!what.mid.is_request()) {
       link->send(from.where(), mail, options_.letter);
       return table.sent(*link);
@@ -370,29 +377,52 @@ class exchange final : public actor_exchange,
     const auto link = link_.lock();
     if (!waiting || !link)
       return; // nobody waits any more
-    const auto& request = *waiting;
+    const auto done = answer(*link, *waiting, content);
+    if (!done)
+      link->fail(waiting->token, done.error());
+    tell_served(*waiting, done ? std::nullopt : std::optional(done.error().code));
+  }
+
+  result<void> answer(
+    mesh_link& link, const asked_requests::request& request, const caf::type_erased_tuple& content) {
     if (content.match_elements<caf::error>())
-      return link->fail(request.token, from_caf_error(content.get_as<caf::error>(0)));
+      return tl::unexpected<error>(from_caf_error(content.get_as<caf::error>(0)));
     const auto& codec = request.signature->out;
-    if (codec.type == 0)
-      return link->reply(request.token, {});
+    message mail;
+    mail.trace = asker_of(request).carried();
+    if (codec.type == 0) {
+      link.reply(request.token, mail);
+      return {};
+    }
     if (!codec.matches(content))
-      return link->fail(request.token, {errc::internal, "an actor's answer is not of its interface", {}, {}});
+      return fail(errc::internal, "an actor's answer is not of its interface");
     node_references table(*this, request.token.node);
     const auto packed = codec.pack(content, table);
     if (!packed || packed->extras.size() > most_extras) {
       table.not_sent();
-      return link->fail(request.token,
-        !packed ? packed.error()
-                : error{errc::too_large, "the texts of an answer are too long for another node", {}, {}});
+      return !packed ? fail(packed)
+                     : fail(errc::too_large, "the texts of an answer are too long for another node");
     }
-    link->reply(request.token, {.type = packed->type,
-                                 .words = packed->words,
-                                 .attachments = packed->attachments,
-                                 .extras = packed->extras,
-                                 .source = 0,
-                                 .trace = {}});
-    table.sent(*link);
+    mail.type = packed->type;
+    mail.words = packed->words;
+    mail.attachments = packed->attachments;
+    mail.extras = packed->extras;
+    link.reply(request.token, mail);
+    table.sent(link);
+    return {};
+  }
+
+  static remote_asker& asker_of(const asked_requests::request& which) {
+    return static_cast<remote_asker&>(*which.asker->get());
+  }
+
+  void tell_served(const asked_requests::request& which, std::optional<errc> failure) const {
+    const auto& trace = asker_of(which).carried();
+    if (!options_.served || !trace.sampled())
+      return;
+    options_.served({which.token.node, which.actor, trace,
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - which.since),
+      failure});
   }
 
   /// A local actor has ended: those who hold it are told, and those whom it has asked.
@@ -412,11 +442,10 @@ class exchange final : public actor_exchange,
   }
 
   /// Tells whoever works for a request of another node that nobody waits for it any more.
-  static void end_asker(const asked_requests::request& which, end_cause cause) {
-    const auto why = cause == end_cause::none ? end_cause::cancelled : cause;
-    static_cast<remote_asker*>(which.asker->get())
-      ->kill_proxy(nullptr,
-        to_caf_error({error_of(why), "whoever asked waits no more: " + std::string(to_string(why)), {}, {}}));
+  void end_asker(const asked_requests::request& which, end_cause cause) const {
+    const auto why = error_of(cause == end_cause::none ? end_cause::cancelled : cause);
+    asker_of(which).kill_proxy(nullptr, to_caf_error({why, "whoever asked waits no more", {}, {}}));
+    tell_served(which, why);
   }
 
   static void kill(const std::vector<caf::strong_actor_ptr>& dead) {

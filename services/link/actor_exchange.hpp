@@ -10,9 +10,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace godwit::link {
+
+/// A request of another node, when it is over.
+struct served_request {
+  std::string_view node;
+  std::string_view actor; ///< the name under which it is published, or its number
+  trace_context trace;
+  std::chrono::microseconds took{0};
+  /// Of its end; nothing if it was answered.
+  std::optional<errc> failure;
+};
 
 struct exchange_options {
   /// How long a remote actor may take to answer at most. A request of CAF does not say how long its sender
@@ -21,6 +33,8 @@ struct exchange_options {
   std::chrono::milliseconds answer{60'000};
   std::chrono::milliseconds letter{10'000}; ///< how long a letter without an answer may wait for its peer
   std::size_t references = 65'536;          ///< actors of this node that others may hold
+  /// Told of requests whose trace is sampled, for a log; any thread, nothing in it may wait. May be left out.
+  std::function<void(const served_request&)> served = {};
 };
 
 /// What came of messages that went nowhere, for metrics.

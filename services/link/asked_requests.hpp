@@ -5,6 +5,7 @@
 
 #include <caf/actor_control_block.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -24,6 +25,8 @@ class asked_requests {
     reply_token token;
     const signature_codec* signature = nullptr;
     caf::strong_actor_ptr asker; ///< whom the local actor takes for the one who asks
+    std::string actor;           ///< whom it asks, of one that is traced
+    std::chrono::steady_clock::time_point since{};
   };
 
   /// The number under which a local actor will be asked.

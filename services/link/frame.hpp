@@ -1,6 +1,7 @@
 #pragma once
 
 #include "messages/result.hpp"
+#include "messages/trace_context.hpp"
 #include "services/link/end_cause.hpp"
 
 #include <cstddef>
@@ -39,15 +40,8 @@ enum class frame_kind : std::uint8_t {
   event = 48, ///< published; `correlation` counts the publisher's events of this topic
 };
 
-/// Where a letter comes from, for tracing; the W3C's trace context.
-struct trace_context {
-  std::uint64_t high = 0; ///< of the trace id
-  std::uint64_t low = 0;
-  std::uint64_t span = 0;
-  std::uint16_t flags = 0;
-
-  bool operator==(const trace_context&) const = default;
-};
+/// On whose behalf a letter was sent, for tracing.
+using godwit::trace_context;
 
 /// What stands before a letter's words. Texts are views: into the frame when it was decoded, and of the
 /// caller when it is to be encoded.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/trace/letter_trace.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "services/link/actor_codec.hpp"
 #include "services/link/mesh_link.hpp"
 
@@ -71,10 +72,11 @@ class remote_actor final : public caf::actor_proxy, public letter_watch {
 /// Whoever asks from another node, for one request: takes the answer, on whatever thread it is given. Whoever
 /// monitors it is told when nobody waits for the answer any more, and for which cause; behind an answer
 /// nothing is told.
-class remote_asker final : public caf::actor_proxy {
+class remote_asker final : public caf::actor_proxy, public trace_carrier {
  public:
-  remote_asker(caf::actor_config& config, std::weak_ptr<remote_home> home, std::uint64_t request)
-    : caf::actor_proxy(config), home_(std::move(home)), request_(request) {}
+  remote_asker(caf::actor_config& config, std::weak_ptr<remote_home> home, std::uint64_t request,
+    const trace_context& trace)
+    : caf::actor_proxy(config), trace_carrier(trace), home_(std::move(home)), request_(request) {}
 
   const char* name() const override { return "asker"; }
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;

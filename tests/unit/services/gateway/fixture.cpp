@@ -1,5 +1,7 @@
 #include "tests/unit/services/gateway/fixture.hpp"
 
+#include "actors/trace/trace_scope.hpp"
+
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -17,6 +19,13 @@ caf::result<T> reply(const std::optional<error>& failure, T value) {
   return value;
 }
 
+/// Notes for which trace an actor is asked now.
+template <class Self>
+void note_trace(Self self, const world_ptr& w) {
+  const auto trace = trace_of(self->current_sender());
+  w->seen_traces.push_back(trace.known() ? to_traceparent(trace) : "none");
+}
+
 letter<schema::SessionInfo> info(const char* status = "idle") {
   return letter<schema::SessionInfo>::make([=](auto b) {
     b.setId(fixture::session_id.c_str());
@@ -27,7 +36,8 @@ letter<schema::SessionInfo> info(const char* status = "idle") {
 
 session_actor::behavior_type session(session_actor::pointer self, const world_ptr& w) {
   return {
-    [w](info_atom) {
+    [self, w](info_atom) {
+      note_trace(self, w);
       // What is gone concerns a place, not the session.
       const bool gone = w->session_error && w->session_error->code == errc::gone;
       return reply(gone ? std::nullopt : w->session_error, info());
@@ -91,7 +101,8 @@ directory_actor::behavior_type directory(directory_actor::pointer self, const wo
       w->created.push_back(mail);
       return reply(w->directory_error, info());
     },
-    [w](const letter<schema::LocateRequest>& mail) -> caf::result<session_actor> {
+    [self, w](const letter<schema::LocateRequest>& mail) -> caf::result<session_actor> {
+      note_trace(self, w);
       w->located.push_back(mail);
       if (mail.read().getSession() != fixture::session_id.c_str())
         return to_caf_error({errc::not_found, "there is no such session", {}, "session_not_found"});
@@ -115,6 +126,7 @@ router_actor::behavior_type router(router_actor::pointer self, const world_ptr& 
   return {
     [self, w](const letter<schema::GenerateRequest>& mail,
       const generation_sink_actor& sink) -> caf::result<letter<schema::GenerateAccepted>> {
+      note_trace(self, w);
       w->generations.push_back({mail, sink, 0});
       if (w->silent_router)
         return self->make_response_promise<letter<schema::GenerateAccepted>>();

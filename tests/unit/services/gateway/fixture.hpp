@@ -62,7 +62,8 @@ struct world {
   std::vector<std::uint32_t> pins; ///< seconds
   unsigned unpins = 0;
   std::vector<std::pair<std::string, error>> reports;
-  session_actor session; ///< the only one
+  std::vector<std::string> seen_traces; ///< for which sessions were located and told of, and tokens asked for
+  session_actor session;                ///< the only one
 };
 
 struct test_config : caf::actor_system_config {

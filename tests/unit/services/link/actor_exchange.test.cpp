@@ -241,6 +241,51 @@ TEST_CASE_METHOD(mute_fixture, "whoever works for a node that is lost is told so
   caf::anon_send(asker, stop_atom::value);
 }
 
+TEST_CASE("the trace of a call comes to the other node, and goes on from there") {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  exchange_options options;
+  options.served = [&](const served_request& one) {
+    const std::lock_guard lock(mutex);
+    told.push_back(std::string(one.node) + " " + to_traceparent(one.trace));
+  };
+  two_nodes nodes(options);
+  // Asks back to the node from where it was asked.
+  auto words_here = spawn_words(*nodes.alpha.system);
+  nodes.alpha.exchange->publish("words", words_here);
+  const auto back = nodes.beta.exchange->remote<tokenizer_actor>("alpha", "words");
+  const auto relay =
+    spawn_traced(*nodes.beta.system, [back](common_actor::pointer self) -> common_actor::behavior_type {
+      return {
+        [self, back](status_atom) {
+          auto promise = self->make_response_promise<letter<schema::ActorStatus>>();
+          self->request(back, 10s, status_atom::value)
+            .then([promise](const letter<schema::ActorStatus>& status) mutable { promise.deliver(status); },
+              [promise](caf::error& why) mutable { promise.deliver(std::move(why)); });
+          return promise;
+        },
+        [](drain_atom) { return letter<schema::Drained>(); },
+        [self](stop_atom) { self->quit(); },
+      };
+    });
+  nodes.beta.exchange->publish("part", relay);
+  const auto remote = nodes.alpha.exchange->remote<common_actor>("beta", "part");
+  std::atomic<int> answers{0};
+  const trace_context trace{0x4bf92f3577b34da6, 0xa3ce929d0e0e4736, 0x00f067aa0ba902b7, 1};
+  for (const auto& each : {trace, trace_context{}})
+    spawn_for(each, *nodes.alpha.system, [&answers, remote](caf::event_based_actor* self) {
+      self->request(remote, 10s, status_atom::value)
+        .then([&answers](const letter<schema::ActorStatus>&) { ++answers; }, [](const caf::error&) {});
+    });
+  CHECK(eventually([&] { return answers == 2; }));
+  const std::lock_guard lock(mutex);
+  CHECK(told
+        == std::vector<std::string>{"beta 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+          "alpha 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"});
+  caf::anon_send(relay, stop_atom::value);
+  caf::anon_send(words_here, stop_atom::value);
+}
+
 TEST_CASE_METHOD(fixture, "letters for nobody and messages that do not check are counted where they come") {
   self->send(alpha.exchange->remote<router_actor>("beta", "router"), letter<schema::CreditGrant>());
   CHECK(eventually([&] { return beta.exchange->counts().dead_letters == 1; }));

@@ -42,7 +42,12 @@ class counted_sink final : public generation_sink_actor::base {
 };
 
 struct world : test::still_system {
-  std::shared_ptr<actor_exchange> exchange = actor_exchange::make(system, {.references = 10});
+  std::vector<std::string> served;
+  std::shared_ptr<actor_exchange> exchange = actor_exchange::make(system,
+    {.references = 10, .served = [this](const served_request& one) {
+       served.push_back(std::string(one.node) + " " + std::string(one.actor) + " " + to_traceparent(one.trace)
+                        + " " + (one.failure ? std::string(to_string(*one.failure)) : "answered"));
+     }});
   std::shared_ptr<silent_link> link = std::make_shared<silent_link>();
 
   world() {
@@ -105,14 +110,35 @@ const counted_sink& sink_of(const generation_sink_actor& handle) {
 }
 
 /// An actor that asks for a status, and how often it had an answer or a failure.
-caf::actor spawn_asker(world& w, const common_actor& whom, std::chrono::milliseconds patience, int* answers) {
-  auto made = spawn_traced(w.system, [=](caf::event_based_actor* self) -> caf::behavior {
+caf::actor spawn_asker(world& w, const common_actor& whom, std::chrono::milliseconds patience, int* answers,
+  const trace_context& trace = {}) {
+  auto made = spawn_for(trace, w.system, [=](caf::event_based_actor* self) -> caf::behavior {
     self->request(whom, patience, status_atom::value)
       .then([=](const letter<schema::ActorStatus>&) { ++*answers; }, [=](const caf::error&) { ++*answers; });
     return {
       [self](stop_atom) { self->quit(); }, [self](escalate_atom) { self->quit(caf::sec::runtime_error); }};
   });
   w.scheduler.run();
+  return made;
+}
+
+/// An actor that asks the next one whenever it is asked, and tells a router in a letter.
+common_actor spawn_relay(world& w, const common_actor& next, const router_actor& router) {
+  auto made = spawn_traced(w.system, [=](common_actor::pointer self) -> common_actor::behavior_type {
+    return {
+      [=](status_atom) {
+        auto promise = self->make_response_promise<letter<schema::ActorStatus>>();
+        self->send(router, letter<schema::CreditGrant>());
+        self->request(next, 1h, status_atom::value)
+          .then([=](const letter<schema::ActorStatus>& status) mutable { promise.deliver(status); },
+            [=](caf::error& why) mutable { promise.deliver(std::move(why)); });
+        return promise;
+      },
+      [](drain_atom) { return letter<schema::Drained>(); },
+      [=](stop_atom) { self->quit(); },
+    };
+  });
+  w.stops.push_back(made);
   return made;
 }
 
@@ -336,4 +362,72 @@ TEST_CASE("whoever works for another node is told why nobody waits any more, and
   w.exchange->on_cancel({"n", 1, correlation}, end_cause::cancelled);
   w.scheduler.run();
   CHECK(ends.size() == 4);
+}
+
+TEST_CASE("the trace of a call goes with its requests, over actors between, to other nodes, and no further") {
+  world w;
+  const trace_context trace{0x4bf92f3577b34da6, 0xa3ce929d0e0e4736, 0x00f067aa0ba902b7, 1};
+  const auto remote = w.exchange->remote<common_actor>("n", "part");
+  const auto router = w.exchange->remote<router_actor>("n", "router");
+  const auto relay = spawn_relay(w, spawn_relay(w, remote, router), router);
+  int answers = 0;
+  const auto untraced = spawn_asker(w, relay, 1h, &answers);
+  const auto direct = spawn_asker(w, remote, 1h, &answers, trace);
+  const auto far = spawn_asker(w, relay, 1h, &answers, trace);
+  const auto again = spawn_asker(w, relay, 1h, &answers);
+  const auto requests = w.link->get(&silent_link::requests);
+  REQUIRE(requests.size() == 4);
+  CHECK_FALSE(requests[0].trace.known());
+  CHECK((requests[1].trace == trace));
+  CHECK((requests[2].trace == trace));
+  CHECK_FALSE(requests[3].trace.known());
+  // Of each relay, one.
+  const auto letters = w.link->get(&silent_link::letters);
+  REQUIRE(letters.size() == 6);
+  CHECK_FALSE(letters[1].trace.known());
+  CHECK((letters[2].trace == trace));
+  CHECK((letters[3].trace == trace));
+  CHECK_FALSE(letters[4].trace.known());
+  // Nothing of it is left when the calls are over.
+  for (std::size_t i = 0; i < 4; ++i)
+    w.link->answer(i, godwit::fail(errc::overloaded, "no"));
+  w.scheduler.run();
+  CHECK(answers == 4);
+  for (const auto& each : {untraced, direct, far, again})
+    caf::anon_send(each, stop_atom::value);
+  w.scheduler.run();
+}
+
+TEST_CASE("a request of another node is served for its trace, and told of if that is sampled") {
+  world w;
+  const trace_context trace{1, 2, 3, 1};
+  const auto remote = w.exchange->remote<common_actor>("m", "part");
+  const auto router = w.exchange->remote<router_actor>("m", "router");
+  w.exchange->publish("part", spawn_relay(w, remote, router));
+  const auto ask = [&](std::uint64_t correlation, const trace_context& by) {
+    incoming mail;
+    mail.from = "n";
+    mail.header.kind = frame_kind::request;
+    mail.header.name = "part";
+    mail.header.type = type_of<common_actor>(status_atom::value);
+    mail.header.trace = by;
+    w.exchange->on_request(mail, {"n", 1, correlation});
+    w.scheduler.run();
+  };
+  ask(1, trace);
+  ask(2, {});
+  ask(3, {1, 2, 3, 0});
+  ask(4, trace);
+  const auto requests = w.link->get(&silent_link::requests);
+  REQUIRE(requests.size() == 4);
+  CHECK((requests[0].trace == trace));
+  CHECK_FALSE(requests[1].trace.known());
+  CHECK((requests[2].trace == trace_context{1, 2, 3, 0}));
+  w.exchange->on_cancel({"n", 1, 4}, end_cause::deadline);
+  for (std::size_t i = 0; i < 3; ++i)
+    w.link->answer(i, godwit::fail(errc::overloaded, "no"));
+  w.scheduler.run();
+  REQUIRE(w.served.size() == 2);
+  CHECK(w.served[0] == "n part 00-00000000000000010000000000000002-0000000000000003-01 deadline");
+  CHECK(w.served[1] == "n part 00-00000000000000010000000000000002-0000000000000003-01 overloaded");
 }
