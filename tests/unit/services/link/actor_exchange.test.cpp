@@ -211,14 +211,14 @@ struct mute_fixture : two_nodes {
 
 TEST_CASE_METHOD(
   mute_fixture, "when whoever asked ends, the other node is told, and whoever works for it why") {
-  auto asker = spawn_asker(*alpha.system, remote, 1h);
+  auto asker = spawn_asker(*alpha.system, remote, 60min);
   REQUIRE(eventually([&] { return seen->asked == 1; }));
   CHECK(alpha.link->counters().pending_requests == 1);
   caf::anon_send(asker, stop_atom::value);
   CHECK(eventually([&] { return !ends().empty() && nothing_is_open(); }));
   CHECK(ends() == std::vector{errc::cancelled});
   // An end in good order of a part of the node is none of a client.
-  asker = spawn_asker(*alpha.system, remote, 1h);
+  asker = spawn_asker(*alpha.system, remote, 60min);
   REQUIRE(eventually([&] { return seen->asked == 2; }));
   caf::anon_send_exit(asker, caf::exit_reason::user_shutdown);
   CHECK(eventually([&] { return ends().size() == 2 && nothing_is_open(); }));
@@ -234,7 +234,7 @@ TEST_CASE_METHOD(
 }
 
 TEST_CASE_METHOD(mute_fixture, "whoever works for a node that is lost is told so") {
-  auto asker = spawn_asker(*alpha.system, remote, 1h);
+  auto asker = spawn_asker(*alpha.system, remote, 60min);
   REQUIRE(eventually([&] { return seen->asked == 1; }));
   alpha.link->stop(end_cause::draining, 0ms);
   CHECK(eventually([&] { return ends() == std::vector{errc::draining}; }));

@@ -79,9 +79,7 @@ struct world : test::still_system {
   static std::uint64_t number_in(const silent_link::sent& mail) {
     constexpr std::uint8_t actor_kind = 3;
     extras_reader extras(mail.extras);
-    const auto bytes = extras.next(actor_kind);
-    REQUIRE(bytes);
-    return decode_reference(*bytes)->id;
+    return decode_reference(extras.next(actor_kind).value()).value().id;
   }
   void release(const std::string& node, std::uint64_t number) const {
     incoming mail;
@@ -129,7 +127,7 @@ common_actor spawn_relay(world& w, const common_actor& next, const router_actor&
       [=](status_atom) {
         auto promise = self->make_response_promise<letter<schema::ActorStatus>>();
         self->send(router, letter<schema::CreditGrant>());
-        self->request(next, 1h, status_atom::value)
+        self->request(next, 60min, status_atom::value)
           .then([=](const letter<schema::ActorStatus>& status) mutable { promise.deliver(status); },
             [=](caf::error& why) mutable { promise.deliver(std::move(why)); });
         return promise;
@@ -269,11 +267,11 @@ TEST_CASE("what an actor has asked for is cancelled when it ends, for its cause,
   world w;
   int answers = 0;
   const auto remote = w.exchange->remote<common_actor>("n", "part");
-  const auto done = spawn_asker(w, remote, 1h, &answers);
-  const auto crashing = spawn_asker(w, remote, 1h, &answers);
-  const auto stopped = spawn_asker(w, remote, 1h, &answers);
-  const auto answered = spawn_asker(w, remote, 1h, &answers);
-  const auto waiting = spawn_asker(w, remote, 1h, &answers);
+  const auto done = spawn_asker(w, remote, 60min, &answers);
+  const auto crashing = spawn_asker(w, remote, 60min, &answers);
+  const auto stopped = spawn_asker(w, remote, 60min, &answers);
+  const auto answered = spawn_asker(w, remote, 60min, &answers);
+  const auto waiting = spawn_asker(w, remote, 60min, &answers);
   REQUIRE(w.link->get(&silent_link::requests).size() == 5);
   w.link->answer(3, godwit::fail(errc::overloaded, "no"));
   caf::anon_send(done, stop_atom::value);
@@ -297,7 +295,7 @@ TEST_CASE("a request that timed out where it was asked is cancelled, and one tha
   world w;
   int answers = 0;
   const auto remote = w.exchange->remote<common_actor>("n", "part");
-  const auto patient = spawn_asker(w, remote, 1h, &answers);
+  const auto patient = spawn_asker(w, remote, 60min, &answers);
   const auto hasty = spawn_asker(w, remote, 50ms, &answers);
   const auto lucky = spawn_asker(w, remote, 50ms, &answers);
   w.link->answer(2, godwit::fail(errc::overloaded, "no"));
@@ -371,10 +369,10 @@ TEST_CASE("the trace of a call goes with its requests, over actors between, to o
   const auto router = w.exchange->remote<router_actor>("n", "router");
   const auto relay = spawn_relay(w, spawn_relay(w, remote, router), router);
   int answers = 0;
-  const auto untraced = spawn_asker(w, relay, 1h, &answers);
-  const auto direct = spawn_asker(w, remote, 1h, &answers, trace);
-  const auto far = spawn_asker(w, relay, 1h, &answers, trace);
-  const auto again = spawn_asker(w, relay, 1h, &answers);
+  const auto untraced = spawn_asker(w, relay, 60min, &answers);
+  const auto direct = spawn_asker(w, remote, 60min, &answers, trace);
+  const auto far = spawn_asker(w, relay, 60min, &answers, trace);
+  const auto again = spawn_asker(w, relay, 60min, &answers);
   const auto requests = w.link->get(&silent_link::requests);
   REQUIRE(requests.size() == 4);
   CHECK_FALSE(requests[0].trace.known());
