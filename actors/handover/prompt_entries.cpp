@@ -1,5 +1,7 @@
 #include "actors/handover/prompt_fetch_steps.hpp"
 
+#include "actors/device/step_letters.hpp"
+
 #include <utility>
 
 namespace godwit::fetching {
