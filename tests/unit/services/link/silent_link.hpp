@@ -11,7 +11,14 @@
 
 namespace godwit::link {
 
-class silent_link final : public mesh_link {
+/// The incarnation of a link, apart: without `override` it is one whether links have one or not.
+class one_incarnation : public mesh_link {
+ public:
+  virtual std::uint64_t incarnation() const { return 1; }
+  virtual void rise(std::uint64_t /*incarnation*/) {}
+};
+
+class silent_link final : public one_incarnation {
  public:
   struct sent {
     actor_address to;
