@@ -38,6 +38,14 @@ class threaded_link final : public mesh_link, private message_sink {
   const node_name& self() const override { return options_.node; }
   const bound_endpoints& bound() const override { return network_->bound(); }
   const link_counters& counters() const override { return *counters_; }
+  std::uint64_t incarnation() const override { return incarnation_; }
+
+  void rise(std::uint64_t least) override {
+    post(0, [this, least](moment) {
+      core_.members().rise(least);
+      incarnation_ = core_.members().self().incarnation;
+    });
+  }
 
   void add_peer(peer_record record) override {
     must({}, 0, [this, record = std::move(record)](moment now) mutable { add(std::move(record), now); });
@@ -344,6 +352,7 @@ class threaded_link final : public mesh_link, private message_sink {
     for (;;) {
       bool any = run_commands();
       core_.tick(now());
+      incarnation_ = core_.members().self().incarnation;
       take_snapshot(now());
       bool waits = core_.flush(now());
       any = network_->receive(*this) || any;
@@ -439,6 +448,7 @@ class threaded_link final : public mesh_link, private message_sink {
   mutable std::mutex snapshot_mutex_;
   std::vector<peer_status> snapshot_;
 
+  std::atomic<std::uint64_t> incarnation_{options_.incarnation};
   std::atomic<std::uint64_t> last_number_{0};
   std::mutex mutex_;
   std::vector<command> commands_;

@@ -68,6 +68,10 @@ class mesh_link {
   virtual const node_name& self() const = 0;
   virtual const bound_endpoints& bound() const = 0;
   virtual const link_counters& counters() const = 0;
+  /// That of now: it rises when this process was stopped for so long that others gave it up.
+  virtual std::uint64_t incarnation() const = 0;
+  /// Greets with this incarnation at least from now on. Conversations that are there go on.
+  virtual void rise(std::uint64_t incarnation) = 0;
 
   /// Knows a node from now on: accepts its key and dials it. Again for the same name: its key or endpoints
   /// have changed. One with the key of another node is shown as refused, counted, and not talked to.

@@ -34,6 +34,13 @@ moment peers::pause(unsigned failures) {
          + moment(static_cast<moment::rep>(random() % static_cast<std::uint64_t>(pause.count() / 2 + 1)));
 }
 
+void peers::rise(std::uint64_t incarnation) {
+  if (incarnation <= self_.incarnation)
+    return;
+  self_.incarnation = incarnation;
+  last_session_ = std::max(last_session_, self_.incarnation << 20U);
+}
+
 void peers::add(peer_record record, moment now) {
   const auto found = all_.find(record.name.value);
   if (found != all_.end()) {

@@ -125,6 +125,8 @@ class peers {
   peer* find_channel(channel_id channel);
   const std::map<std::string, std::unique_ptr<peer>, std::less<>>& all() const { return all_; }
   const hello& self() const { return self_; }
+  /// Greets with this incarnation at least from now on.
+  void rise(std::uint64_t incarnation);
 
   /// A hello came. @param who sent it, as its key says, or as it calls itself on plain sockets
   void on_hello(std::string_view who, const return_path& path, const hello& said, moment now);

@@ -97,6 +97,7 @@ result<group_file::instance> own_instance(const group_registry_options& options,
 /// What is known at start.
 struct own_place {
   node_name name;
+  std::string address;
   instance_ports ports;
   /// The pods, where no file lists them.
   std::optional<std::vector<member>> fixed;
@@ -137,6 +138,7 @@ result<own_place> place_of(const group_registry_options& options) {
       out.fixed->push_back({i == 0 ? "leader" : "worker", (*pods)->addresses[i], out.ports});
   }
   out.name = node_name(first_part(address));
+  out.address = address;
   if (!link::valid_node_name(out.name.value))
     return fail(errc::corrupt, "the group's address of this node gives it no name: " + address);
   return out;
@@ -149,6 +151,8 @@ class group_nodes final : public registry {
   ~group_nodes() override { stop(); }
 
   std::optional<node_endpoints> listen() const override { return endpoints_at(options_.bind, own_.ports); }
+
+  std::string found_at() const override { return endpoints_at(own_.address, own_.ports).letters; }
 
   result<void> announce(const node_record& self) override {
     if (self.name != self_)

@@ -1,6 +1,7 @@
 #include "services/mesh/mesh.hpp"
 
 #include "messages/check.hpp"
+#include "services/mesh/endpoint_probe.hpp"
 #include "services/mesh/mesh_shell.hpp"
 
 #include <caf/send.hpp>
@@ -31,6 +32,26 @@ std::uint64_t wall_ms() {
       .count());
 }
 
+/// This node's record, as it was last announced; of the mesh's actor as soon as the node has joined.
+struct announced {
+  std::atomic<bool> joined{false};
+  node_record record;
+};
+
+/// A node that was stopped rises by the link's word, one whose name another process had by the registry's.
+void agree_on(announced& own, registry& nodes, link::mesh_link& link) {
+  link.rise(nodes.incarnation());
+  const auto now = link.incarnation();
+  if (!own.joined || now <= own.record.incarnation)
+    return;
+  own.record.incarnation = now;
+  // What keeps it from being written is the registry's trouble, which is shown as that.
+  static_cast<void>(nodes.announce(own.record));
+}
+
+/// For an answer of a process that has this one's name.
+constexpr auto namesake_patience = 1s;
+
 const error stopped{errc::draining, "this node is stopping", {}, {}};
 
 class node_mesh final : public mesh {
@@ -48,7 +69,19 @@ class node_mesh final : public mesh {
           const auto now = link.lock();
           return now ? now->snapshot() : std::vector<link::peer_status>{};
         },
-        [nodes = nodes_] { return nodes->trouble(); }});
+        [nodes = nodes_] { return nodes->trouble(); },
+        [link = std::weak_ptr(link_)](const node_record& node) {
+          if (const auto now = link.lock())
+            now->add_peer(to_peer(node));
+        },
+        [link = std::weak_ptr(link_)](const node_name& node, link::end_cause cause) {
+          if (const auto now = link.lock())
+            now->remove_peer(node, cause);
+        },
+        [own = own_, nodes = nodes_, link = std::weak_ptr(link_)] {
+          if (const auto now = link.lock())
+            agree_on(*own, *nodes, *now);
+        }});
     list_ = caf::actor_cast<mesh_nodes_actor>(shell_);
     exchange_->publish("mesh", caf::actor_cast<mesh_peer_actor>(shell_));
     exchange_->watch_peers(
@@ -68,21 +101,20 @@ class node_mesh final : public mesh {
   result<void> join() {
     if (auto told = nodes_->announce(self_); !told)
       return told;
-    nodes_->watch(
-      [link = std::weak_ptr(link_), shell = shell_, self = self_.name](const registry_change& change) {
-        const auto now = link.lock();
-        if (!now || change.node.name == self)
-          return;
-        caf::anon_send(shell, registry_news{change.node.name, change.there});
-        if (change.there)
-          now->add_peer(to_peer(change.node));
-        else
-          now->remove_peer(change.node.name, link::end_cause::draining);
-      });
+    own_->record = self_;
+    own_->record.incarnation = std::max(self_.incarnation, nodes_->incarnation());
+    link_->rise(own_->record.incarnation); // before anybody is greeted
+    // The mesh's actor tells the link, so that both know the same nodes.
+    nodes_->watch([shell = shell_, self = self_.name](const registry_change& change) {
+      if (change.node.name != self)
+        caf::anon_send(shell, registry_news{change.node, change.there});
+    });
+    own_->joined = true;
     return {};
   }
 
   const node_record& self() const override { return self_; }
+  std::uint64_t incarnation() const override { return std::max(link_->incarnation(), nodes_->incarnation()); }
 
   void withdraw(const std::string& name) override {
     exchange_->withdraw(name);
@@ -93,8 +125,9 @@ class node_mesh final : public mesh {
     return roles_->targets(name);
   }
 
-  void watch_workers(std::function<void(const remote_worker&)> watcher) override {
-    caf::anon_send(shell_, worker_watch{std::move(watcher)});
+  void watch_workers(
+    std::function<void(const remote_worker&)> watcher, std::function<void(const node_name&)> gone) override {
+    caf::anon_send(shell_, worker_watch{std::move(watcher), std::move(gone)});
   }
 
   void watch_prompts(std::function<void(const node_name&, bool)> watcher) override {
@@ -125,12 +158,13 @@ class node_mesh final : public mesh {
   void stop(link::end_cause cause, std::chrono::milliseconds time) override {
     if (stopped_.exchange(true))
       return;
-    nodes_->stop();
     roles_->close(stopped);
     directories_->close();
     caf::anon_send(shell_, stop_atom::value);
     exchange_->close();
+    // Peers hear why before they see that it has left the registry.
     link_->stop(cause, time);
+    nodes_->stop();
   }
 
  protected:
@@ -163,6 +197,7 @@ class node_mesh final : public mesh {
   caf::actor_system& system_;
   const node_record self_;
   const std::shared_ptr<registry> nodes_;
+  const std::shared_ptr<announced> own_ = std::make_shared<announced>();
   const std::shared_ptr<link::actor_exchange> exchange_;
   const std::shared_ptr<link::mesh_link> link_;
   const std::shared_ptr<role_table> roles_;
@@ -187,6 +222,13 @@ result<std::unique_ptr<mesh>> mesh::start(caf::actor_system& system, mesh_option
   if (where.letters.empty() || where.bulk.empty() || where.events.empty())
     return fail(errc::invalid_argument, "nothing says where the node " + options.node.value
                                           + " listens: give it an entry in the list of nodes");
+
+  // This one does not listen yet: whoever answers there is another process.
+  if (const auto at = options.nodes->found_at(); speaks_zmtp(at, namesake_patience))
+    return fail(errc::conflict, "another process of this mesh is called " + options.node.value
+                                  + " and lives, at " + at
+                                  + ", where the others look for it: end it, or give this one another name "
+                                    "(the setting node)");
 
   link::link_options how;
   how.node = options.node;

@@ -62,7 +62,8 @@ class mesh {
  public:
   /// Binds the sockets, tells the registry, begins to dial. Peers find this node's actors as they are
   /// offered.
-  /// @returns what the link and the registry say, and `invalid_argument` when nobody says where to listen
+  /// @returns what the link and the registry say, `invalid_argument` when nobody says where to listen, and
+  /// `conflict` when another process listens where the others look for this node
   static result<std::unique_ptr<mesh>> start(caf::actor_system& system, mesh_options options);
 
   /// Stops with `draining` if that was not done.
@@ -70,6 +71,9 @@ class mesh {
 
   /// This node as its peers see it.
   virtual const node_record& self() const = 0;
+  /// Its incarnation now: higher at each start, and again when the process was stopped for so long that
+  /// others gave it up. Link and registry have the same.
+  virtual std::uint64_t incarnation() const = 0;
 
   /// Peers reach the actor by this name from now on; again after it was restarted.
   template <class Interface>
@@ -99,9 +103,11 @@ class mesh {
   virtual std::shared_ptr<role_targets> targets(const std::string& name) const = 0;
 
   /// Called with each worker node that is there and with each that comes or comes back, on a thread of the
-  /// actor system: send the router a letter and return. Their loss is noticed by monitoring the handles. One
-  /// watcher; this node's own worker is none of them.
-  virtual void watch_workers(std::function<void(const remote_worker&)> watcher) = 0;
+  /// actor system: send the router a letter and return. One watcher; this node's own worker is none of them.
+  /// @param gone called likewise with one that is there no more: its node was lost, or has no such worker
+  /// now. Who monitors the handles notices a loss too, but not that a node gave up the role.
+  virtual void watch_workers(
+    std::function<void(const remote_worker&)> watcher, std::function<void(const node_name&)> gone = {}) = 0;
 
   /// Called with each node that computes prompts for the workers of others, with those that come, and with
   /// those that go or take no more; as for workers.

@@ -47,6 +47,7 @@ struct shell_state {
   std::map<std::string, caf::strong_actor_ptr> offered;
   std::map<node_name, remote_worker> workers;
   std::function<void(const remote_worker&)> watcher;
+  std::function<void(const node_name&)> worker_gone;
   std::set<node_name> prompt_nodes; ///< that the other watcher was told of
   std::function<void(const node_name&, bool)> prompt_watcher;
   std::shared_ptr<roll_call> roll; ///< null: nobody wants the list
@@ -131,6 +132,8 @@ void drop_worker(self_pointer self, const node_name& node) {
   self->demonitor(found->second.prefill->address());
   self->demonitor(found->second.decode->address());
   self->state.workers.erase(found);
+  if (self->state.worker_gone)
+    self->state.worker_gone(node);
 }
 
 void take_worker(
@@ -263,6 +266,7 @@ void roll_done(self_pointer self, const std::shared_ptr<roll_call>& roll) {
 
 void call_roll(self_pointer self) {
   auto& state = self->state;
+  state.parts.agree();
   auto roll = state.roll;
   const auto ask = [&](const node_name& name, const node_actor& node) {
     ++roll->open;
@@ -346,8 +350,27 @@ void finish(self_pointer self) {
     for (auto& each : roll->waiting)
       each.deliver(to_caf_error({errc::draining, "this node is stopping", {}, {}}));
   self->state.watcher = nullptr;
+  self->state.worker_gone = nullptr;
   self->state.prompt_watcher = nullptr;
   self->quit();
+}
+
+void take_registry_news(self_pointer self, const registry_news& news) {
+  auto& state = self->state;
+  const auto& name = news.node.name;
+  if (news.there) {
+    // The link may tell of it from then on.
+    state.view->known(name);
+    state.parts.add_peer(news.node);
+    return;
+  }
+  // One that did not say that it drains was killed, or only cut off from the registry: what it has is lost.
+  const auto nodes = state.view->nodes();
+  const auto last = nodes.find(name);
+  const bool drained = last != nodes.end() && last->second.draining;
+  drop_worker(self, name);
+  lost(self, name, state.view->forgotten(name));
+  state.parts.remove_peer(name, drained ? link::end_cause::draining : link::end_cause::peer_lost);
 }
 
 mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
@@ -363,14 +386,10 @@ mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
       arm(self);
     },
     [self](list_atom) { return list_nodes(self); },
-    [self](const registry_news& news) {
-      if (news.there)
-        return self->state.view->known(news.node);
-      drop_worker(self, news.node);
-      lost(self, news.node, self->state.view->forgotten(news.node));
-    },
+    [self](const registry_news& news) { take_registry_news(self, news); },
     [self](const link_news& news) {
       drop_worker(self, news.node);
+      self->state.parts.agree();
       if (!news.up)
         return lost(self, news.node, self->state.view->went(news.node, news.why));
       self->state.view->came(news.node, now());
@@ -380,6 +399,7 @@ mesh_shell_actor::behavior_type shell(self_pointer self, shell_parts parts) {
     [self](const role_news& news) { put_in_place(self, self->state.view->in_use(news.name)); },
     [self](worker_watch& watch) {
       self->state.watcher = std::move(watch.call);
+      self->state.worker_gone = std::move(watch.gone);
       if (self->state.watcher)
         for (const auto& [node, worker] : self->state.workers)
           self->state.watcher(worker);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "services/link/actor_exchange.hpp"
+#include "services/link/end_cause.hpp"
 #include "services/mesh/mesh_parts.hpp"
 #include "services/mesh/mesh_view.hpp"
+#include "services/mesh/node_record.hpp"
 #include "services/mesh/role_table.hpp"
 #include "services/mesh/session_nodes.hpp"
 
@@ -21,7 +23,7 @@ namespace godwit {
 
 /// A node is in the registry, or no more.
 struct registry_news {
-  node_name node;
+  node_record node; ///< only `name` counts when it has left
   bool there = true;
 };
 
@@ -46,6 +48,7 @@ struct role_news {
 /// Who is told of workers.
 struct worker_watch {
   std::function<void(const remote_worker&)> call;
+  std::function<void(const node_name&)> gone;
 };
 
 /// Who is told of nodes that compute prompts.
@@ -96,6 +99,11 @@ struct shell_parts {
   std::function<std::vector<link::peer_status>()> peers;
   /// What is wrong with the registry; empty: nothing.
   std::function<std::string()> registry_trouble;
+  /// Has the link know a node, or forget it for this cause.
+  std::function<void(const node_record&)> add_peer;
+  std::function<void(const node_name&, link::end_cause)> remove_peer;
+  /// Has the link and the registry agree on this node's incarnation. Called when either may have changed it.
+  std::function<void()> agree;
 };
 
 /// Asks the nodes that come what they serve, and puts that into place.

@@ -41,20 +41,27 @@ std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status) {
   for (const auto each : status.getRoles())
     roles.insert(text_of(each));
   std::set<std::string> ready;
+  std::set<std::string> stopped;
   bool journal = true;
-  for (const auto each : status.getActors())
+  for (const auto each : status.getActors()) {
     if (each.getState() == "ready")
       ready.insert(text_of(each.getName()));
     else if (each.getName() == "journal")
       journal = false;
+    if (each.getState() == "stopped")
+      stopped.insert(text_of(each.getName()));
+  }
+  const bool failed = status.getState() == "failed";
   const bool draining = status.getState() == "draining";
   const bool whole = draining || status.getState() == "ready";
-  const bool parts = status.getState() == "starting";
+  const bool parts = failed || status.getState() == "starting";
 
   std::map<std::string, bool> out;
   const auto add = [&](const std::string& name, bool role, std::initializer_list<std::string_view> needs) {
-    if (role && (whole || (parts && has(ready, needs))))
-      out.emplace(name, draining);
+    const bool ended =
+      std::ranges::any_of(needs, [&](auto each) { return stopped.contains(std::string(each)); });
+    if (role && !ended && (whole || (parts && has(ready, needs))))
+      out.emplace(name, draining || failed);
   };
   const bool all = roles.contains("all");
   add("tokenizer", all || roles.contains("tokenizer"), {"tokenizer"});
@@ -85,7 +92,10 @@ mesh_view::changes mesh_view::forgotten(const node_name& name) {
 }
 
 void mesh_view::came(const node_name& name, moment now) {
-  auto& one = all_[name];
+  const auto found = all_.find(name);
+  if (found == all_.end())
+    return;
+  auto& one = found->second;
   ++one.conversation;
   one.shown = {};
   one.shown.up = true;
@@ -144,6 +154,7 @@ mesh_view::changes mesh_view::answered(const ask& which, schema::NodeStatus::Rea
   auto& one = all_.at(which.node);
   one.asking = false;
   one.shown.answered = true;
+  one.shown.draining = status.getState() == "draining";
   one.shown.why.clear();
 
   auto uses = usable_roles(status);

@@ -60,6 +60,7 @@ class mesh_view {
     bool up = false;
     std::string why;            ///< not up, or not used
     bool answered = false;      ///< `status` is of this conversation
+    bool draining = false;      ///< by its last answer
     bool worker = false;        ///< computes for others
     bool intake = false;        ///< the worker can have prompts computed by other nodes
     bool prompts = false;       ///< computes prompts for workers of other nodes, and takes new ones
@@ -72,6 +73,7 @@ class mesh_view {
 
   void known(const node_name& name);
   changes forgotten(const node_name& name);
+  /// A node that is not known is none: this may be late news of one that has left the registry.
   void came(const node_name& name, moment now);
   changes went(const node_name& name, const std::string& why);
 
@@ -126,7 +128,9 @@ class mesh_view {
 /// What a node's status says that others may use of it, and whether it drains: tokenizer, router, directory,
 /// worker, intake (of a worker that leaves long prompts to others), prompts (of a node that computes them). A
 /// node that is starting counts with those of its parts that are ready, so that two nodes which need each
-/// other do not wait for each other. One whose actor `journal` is not ready has no directory for others.
+/// other do not wait for each other. One that has failed counts with them as one that drains, which it will
+/// do next: what runs there is to find its end. One whose actor `journal` is not ready has no directory for
+/// others.
 std::map<std::string, bool> usable_roles(schema::NodeStatus::Reader status);
 
 } // namespace godwit

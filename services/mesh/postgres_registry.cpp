@@ -67,7 +67,7 @@ class table_registry final : public registry {
       const std::lock_guard lock(mutex_);
       self_ = self;
     }
-    if (!thread_.joinable())
+    if (!running_)
       return first_claim();
     changed_ = true;
     poked_ = true;
@@ -81,6 +81,8 @@ class table_registry final : public registry {
     running_ = true;
     thread_ = std::thread([this] { run(); });
   }
+
+  std::uint64_t incarnation() const override { return incarnation_; }
 
   std::string trouble() const override {
     const std::lock_guard lock(trouble_mutex_);
@@ -273,6 +275,8 @@ class table_registry final : public registry {
     if (!check(answer, 2))
       return false;
     held_ = answer.results[0].size() == 1;
+    if (const auto number = held_ ? postgres::number_of(answer.results[0].at(0, 0)) : std::nullopt)
+      incarnation_ = static_cast<std::uint64_t>(*number);
     announces_ = !held_;
     return true;
   }
@@ -333,6 +337,8 @@ class table_registry final : public registry {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> changed_{false}; ///< what is said of this node
   std::atomic<bool> poked_{false};   ///< a wait for news ends
+  std::atomic<bool> running_{false}; ///< on a thread of its own
+  std::atomic<std::uint64_t> incarnation_{0};
   std::thread thread_;
 
   mutable std::mutex trouble_mutex_; ///< of the next two
@@ -350,7 +356,6 @@ class table_registry final : public registry {
   bool announces_ = true;  ///< the whole record is to be written
   bool name_lost_ = false; ///< that was told
   bool away_ = false;      ///< that was told
-  bool running_ = false;   ///< on a thread of its own
   std::string last_failure_;
 };
 

@@ -24,6 +24,10 @@ class registry {
   /// Where this node has to listen, if the registry says so.
   virtual std::optional<node_endpoints> listen() const = 0;
 
+  /// Where others look for this node's letters, if the registry says so and nothing else keeps two processes
+  /// from having one name; empty: it does not.
+  virtual std::string found_at() const { return {}; }
+
   /// Tells the others of this node: after its sockets are bound, and again whenever something has changed.
   /// @returns `conflict` if another node that lives has this name, or what the registry's store says
   virtual result<void> announce(const node_record& self) = 0;
@@ -31,6 +35,10 @@ class registry {
   /// Calls `watcher` for every other node that is known now, before it returns, and then for each that comes,
   /// changes or leaves, one after the other on a thread of the registry: do no work in it. One watcher.
   virtual void watch(std::function<void(const registry_change&)> watcher) = 0;
+
+  /// What its store has this node's incarnation for; 0: it keeps none. Not less than was announced: a name
+  /// that had another holder gets a higher one. Any thread may call.
+  virtual std::uint64_t incarnation() const { return 0; }
 
   /// What keeps news of other nodes from this one now, or its own from them: the registry's store is away, or
   /// cannot be read. Empty: nothing. From any thread, at any time.

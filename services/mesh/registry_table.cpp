@@ -32,7 +32,7 @@ WITH taken AS (
     $10::text[], $11::text[], $12::int8)
   ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, beat = clock_timestamp(),
     incarnation = CASE WHEN n.holder = excluded.holder AND n.beat >= clock_timestamp() - $4::int8 * interval '1 millisecond'
-      THEN n.incarnation ELSE greatest(excluded.incarnation, n.incarnation + 1) END,
+      THEN greatest(excluded.incarnation, n.incarnation) ELSE greatest(excluded.incarnation, n.incarnation + 1) END,
     letters = excluded.letters, bulk = excluded.bulk, events = excluded.events,
     public_key = excluded.public_key, roles = excluded.roles, models = excluded.models,
     fingerprints = excluded.fingerprints, capacity = excluded.capacity

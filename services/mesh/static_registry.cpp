@@ -185,6 +185,11 @@ class listed_nodes final : public registry {
     return own == nullptr ? std::nullopt : own->listen;
   }
 
+  std::string found_at() const override {
+    const auto* const own = find(options_.self);
+    return own == nullptr ? std::string() : own->record.endpoints.letters;
+  }
+
   result<void> announce(const node_record& self) override {
     const auto* const own = find(self.name);
     if (own != nullptr && own->record.key != self.key)

@@ -178,11 +178,14 @@ TEST_CASE_METHOD(fixture, "workers are handed over as they come, and again when 
 
   // Who comes later hears of those that are there.
   std::atomic<int> again{0};
-  alpha->of().watch_workers([heard, &again](const remote_worker& worker) {
-    const std::lock_guard lock(heard->mutex);
-    ++again;
-    heard->workers.push_back(worker);
-  });
+  std::atomic<int> gone{0};
+  alpha->of().watch_workers(
+    [heard, &again](const remote_worker& worker) {
+      const std::lock_guard lock(heard->mutex);
+      ++again;
+      heard->workers.push_back(worker);
+    },
+    [&gone](const node_name& node) { gone += node.value == "beta" ? 1 : 100; });
   REQUIRE(eventually([&] { return count() == 2; }));
   CHECK(again == 1);
 
@@ -196,6 +199,7 @@ TEST_CASE_METHOD(fixture, "workers are handed over as they come, and again when 
   for (int i = 0; i < 2; ++i)
     self->receive([&](const caf::down_msg&) { ++down; }, caf::after(20s) >> [] {});
   CHECK(down == 2);
+  CHECK(eventually([&] { return gone == 1; }));
   beta->offer_idle<prefill_actor>("prefill");
   beta->offer_idle<decode_actor>("decode");
   REQUIRE(eventually([&] { return count() == 3; }));
@@ -207,8 +211,66 @@ TEST_CASE_METHOD(fixture, "workers are handed over as they come, and again when 
   beta->stop(end_cause::draining);
   self->receive([&](const caf::down_msg&) { ++down; }, caf::after(20s) >> [] {});
   CHECK(down == 3);
+  CHECK(eventually([&] { return gone == 2; }));
   CHECK(count() == 3);
   alpha->of().watch_workers({});
+}
+
+TEST_CASE_METHOD(
+  fixture, "a node that leaves the registry without having drained is lost, and is listed no more") {
+  auto alpha = node("alpha", {"gateway"});
+  const auto tokenizer = alpha->of().role<tokenizer_actor>("tokenizer");
+  auto beta = node("beta", {"tokenizer"});
+  REQUIRE(eventually([&] { return alpha->targets("tokenizer", 1); }));
+  const auto under_way = ask_and_wait(*alpha, tokenizer);
+  REQUIRE(eventually([&] { return beta->of().counters().serving_requests > 0; }));
+  all->remove(node_name("beta"));
+  REQUIRE(eventually([&] { return under_way->ended(); }));
+  CHECK(under_way->failed->code == errc::peer_lost);
+  CHECK(eventually([&] { return alpha->list().size() == 1 && alpha->of().figures().peers.empty(); }));
+
+  // One that drains, and did say so.
+  auto gamma = node("gamma", {"tokenizer"});
+  REQUIRE(eventually([&] { return alpha->of().targets("tokenizer")->in_use() == node_name("gamma"); }));
+  auto delta = node("delta", {"tokenizer"});
+  REQUIRE(eventually([&] { return alpha->targets("tokenizer", 2); }));
+  const auto finishing = ask_and_wait(*alpha, tokenizer);
+  REQUIRE(eventually([&] { return gamma->of().counters().serving_requests > 0; }));
+  {
+    const std::lock_guard lock(gamma->source->mutex);
+    gamma->source->state = "draining";
+  }
+  gamma->of().drain();
+  REQUIRE(eventually([&] { return alpha->of().targets("tokenizer")->in_use() == node_name("delta"); }));
+  all->remove(node_name("gamma"));
+  REQUIRE(eventually([&] { return finishing->ended(); }));
+  CHECK(finishing->failed->code == errc::draining);
+}
+
+TEST_CASE_METHOD(fixture, "a node has one incarnation: for the registry, for its peers, and in the list") {
+  auto alpha = node("alpha", {"gateway"});
+  // Higher than any clock's: its name had another holder.
+  const std::uint64_t given = 5'000'000'000'000;
+  all->incarnations[node_name("beta")] = given;
+  auto beta = node("beta", {"tokenizer"});
+  const auto seen = [&] {
+    const auto peers = alpha->of().figures().peers;
+    return peers.empty() ? 0 : peers[0].incarnation;
+  };
+  REQUIRE(eventually([&] { return seen() == given; }));
+  CHECK(beta->of().incarnation() == given);
+  CHECK(alpha->list()["beta"].incarnation == std::to_string(given));
+
+  // It was given another one meanwhile.
+  {
+    const std::lock_guard lock(all->mutex);
+    all->incarnations[node_name("beta")] = given + 1;
+  }
+  CHECK(beta->list()["beta"].incarnation == std::to_string(given + 1));
+  CHECK(eventually([&] {
+    beta->list();
+    return all->incarnation(node_name("beta")) == given + 1;
+  }));
 }
 
 TEST_CASE_METHOD(fixture, "nodes that serve sessions know each other, and hear of a loss") {
@@ -413,4 +475,19 @@ TEST_CASE("two nodes find each other by a list in a file") {
   CHECK(eventually([&] { return alpha->targets("tokenizer", 1); }));
   CHECK(alpha->asked(tokenizer) == "beta");
   CHECK(alpha->of().self().endpoints.letters == "tcp://127.0.0.1:" + std::to_string(ports[0]));
+
+  // Another process of that name, which listens elsewhere, is refused while the one that others know lives.
+  const auto start_elsewhere = [&] {
+    auto nodes = static_registry::load({file, node_name("alpha"), false});
+    REQUIRE(nodes);
+    return std::make_unique<test_node>(
+      "alpha", *nodes, std::vector<std::string>{"tokenizer"}, [&](mesh_options& options) {
+        options.keys = keys.at("alpha");
+        options.listen = {"tcp://127.0.0.1:*", "tcp://127.0.0.1:*", "tcp://127.0.0.1:*"};
+      });
+  };
+  CHECK_THROWS_WITH(start_elsewhere(), Catch::Contains("another process of this mesh is called alpha"));
+  CHECK(alpha->asked(tokenizer) == "beta");
+  alpha.reset();
+  CHECK_NOTHROW(start_elsewhere());
 }

@@ -17,6 +17,7 @@
 #include <caf/typed_response_promise.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,7 +41,22 @@ struct board {
   std::mutex mutex;
   std::map<node_name, node_record> records;
   std::map<node_name, watcher> watchers;
+  std::map<node_name, std::uint64_t> incarnations; ///< that it has for nodes, if not what they say
   std::string trouble;
+
+  /// Takes a node off, as if it beat no more.
+  void remove(const node_name& node) {
+    const std::lock_guard lock(mutex);
+    const auto gone = records.extract(node);
+    for (const auto& [name, watcher] : watchers)
+      if (name != node && !gone.empty())
+        watcher({gone.mapped(), false});
+  }
+  std::uint64_t incarnation(const node_name& node) {
+    const std::lock_guard lock(mutex);
+    const auto found = records.find(node);
+    return found == records.end() ? 0 : found->second.incarnation;
+  }
 };
 
 /// A registry in memory: nodes come by announcing themselves.
@@ -67,6 +83,11 @@ class board_registry final : public registry {
         watcher({record, true});
     on_->watchers.insert_or_assign(self_, std::move(watcher));
   }
+  std::uint64_t incarnation() const override {
+    const std::lock_guard lock(on_->mutex);
+    const auto found = on_->incarnations.find(self_);
+    return found == on_->incarnations.end() ? 0 : found->second;
+  }
   std::string trouble() const override {
     const std::lock_guard lock(on_->mutex);
     return on_->trouble;
@@ -90,10 +111,11 @@ struct status_source {
   std::uint32_t capacity = 0;
   mutable std::mutex mutex{};
 
-  letter<schema::NodeStatus> status(const std::string& name) const {
+  letter<schema::NodeStatus> status(const std::string& name, const std::string& incarnation) const {
     const std::lock_guard lock(mutex);
     return letter<schema::NodeStatus>::make([&](schema::NodeStatus::Builder b) {
       b.setName(name);
+      b.setIncarnation(incarnation);
       b.setState(state);
       auto all = b.initRoles(static_cast<unsigned>(roles.size()));
       for (unsigned i = 0; i < roles.size(); ++i)
@@ -178,13 +200,17 @@ class test_node {
   /// Offers the node's actor, and a tokenizer.
   void serve() {
     offer("tokenizer", spawn_name_tokenizer(*system_, name_));
-    offer("node", caf::actor_cast<node_actor>(system_->spawn(
-                    [source = source, name = name_](caf::event_based_actor* self) -> caf::behavior {
-                      return {
-                        [=](info_atom) { return source->status(name); },
-                        [=](stop_atom) { self->quit(); },
-                      };
-                    })));
+    offer("node",
+      caf::actor_cast<node_actor>(system_->spawn([source = source, name = name_, weak = std::weak_ptr(mesh_)](
+                                                   caf::event_based_actor* self) -> caf::behavior {
+        return {
+          [=](info_atom) {
+            const auto of = weak.lock();
+            return source->status(name, std::to_string(of ? of->incarnation() : 0));
+          },
+          [=](stop_atom) { self->quit(); },
+        };
+      })));
   }
 
   template <class Interface>
@@ -231,13 +257,14 @@ class test_node {
     std::string link;
     std::string why;
     double round_trip = 0;
+    std::string incarnation = {};
   };
   std::map<std::string, seen> list() {
     std::map<std::string, seen> out;
     if (const auto list = ask<letter<schema::NodeList>>(mesh_->nodes(), list_atom::value))
       for (const auto each : list->read().getNodes())
-        out[text_of(each.getName())] = {
-          text_of(each.getState()), text_of(each.getLink()), text_of(each.getWhy()), each.getRoundTrip()};
+        out[text_of(each.getName())] = {text_of(each.getState()), text_of(each.getLink()),
+          text_of(each.getWhy()), each.getRoundTrip(), text_of(each.getIncarnation())};
     return out;
   }
 
@@ -250,7 +277,7 @@ class test_node {
   std::string name_;
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
-  std::unique_ptr<mesh> mesh_;
+  std::shared_ptr<mesh> mesh_;
   std::vector<caf::actor> own_;
 
  public:

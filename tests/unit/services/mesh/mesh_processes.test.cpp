@@ -76,6 +76,7 @@ TEST_CASE_METHOD(fixture, "a node that was stopped for a while is used again, as
   };
   REQUIRE(eventually([&] { return incarnation() != 0; }));
   const auto before = incarnation();
+  CHECK(alpha->list()["beta"].incarnation == std::to_string(before));
   beta.signal(SIGSTOP);
   REQUIRE(eventually([&] { return alpha->targets("tokenizer", 0); }));
   std::this_thread::sleep_for(2s); // until it will know itself that it was stopped
@@ -83,4 +84,6 @@ TEST_CASE_METHOD(fixture, "a node that was stopped for a while is used again, as
   REQUIRE(eventually([&] { return alpha->targets("tokenizer", 1); }));
   CHECK(alpha->asked(tokenizer) == "beta");
   CHECK(eventually([&] { return incarnation() > before; }));
+  // It calls itself by the same one.
+  CHECK(eventually([&] { return alpha->list()["beta"].incarnation == std::to_string(incarnation()); }));
 }

@@ -49,6 +49,8 @@ std::map<std::string, bool> usable(const said& what) {
 struct fixture {
   mesh_view view{{{"m", "f"}}, {.again = 500ms, .refresh = 30s, .hint = 50ms}};
 
+  fixture() { view.known(beta); }
+
   /// The node's answer to the question that is due.
   changes answer(const said& what, moment now) {
     const auto due = view.due(now);
@@ -75,6 +77,15 @@ TEST_CASE("a node that is ready serves its roles") {
 TEST_CASE("a node that drains still serves, and one that has failed does not") {
   CHECK(usable({.state = "draining", .roles = {"router"}}) == std::map<std::string, bool>{{"router", true}});
   CHECK(usable({.state = "failed", .roles = {"router"}}).empty());
+  // What still runs there can end, with the letters that it needs for that; what has stopped is of no use.
+  CHECK(usable({.state = "failed",
+          .roles = {"router", "tokenizer"},
+          .actors = {{"router", "ready"}, {"tokenizer", "stopped"}}})
+        == std::map<std::string, bool>{{"router", true}});
+  CHECK(usable({.state = "draining",
+          .roles = {"router", "tokenizer"},
+          .actors = {{"router", "draining"}, {"tokenizer", "stopped"}}})
+        == std::map<std::string, bool>{{"router", true}});
   CHECK(usable({.state = "whatever", .roles = {"router"}}).empty());
 }
 
@@ -113,7 +124,6 @@ TEST_CASE_METHOD(fixture, "a worker that leaves prompts to others says so") {
 
 TEST_CASE_METHOD(fixture, "a node that comes up is asked at once, and once") {
   CHECK(view.next() == moment::max());
-  view.known(beta);
   CHECK(view.due(0ms).empty());
   CHECK_FALSE(view.nodes().at(beta).up);
   view.came(beta, 7ms);
@@ -214,7 +224,9 @@ TEST_CASE_METHOD(fixture, "a node that begins to drain is used otherwise") {
   view.came(beta, 0ms);
   answer({.roles = {"router"}}, 0ms);
   view.hinted(beta, 1s);
+  CHECK_FALSE(view.nodes().at(beta).draining);
   CHECK(answer({.state = "draining", .roles = {"router"}}, 1s) == changes{{beta, "router", true, true}});
+  CHECK(view.nodes().at(beta).draining);
   CHECK(view.in_use("router") == changes{{beta, "router", true, true}});
 }
 
@@ -231,6 +243,7 @@ TEST_CASE_METHOD(fixture, "a node with another model is not used, and it is said
   CHECK(answer({.roles = {"tokenizer"}, .fingerprint = ""}, 2s).size() == 1);
   // A node that serves no model itself takes any.
   mesh_view any({}, {});
+  any.known(beta);
   any.came(beta, 0ms);
   const auto due = any.due(0ms);
   CHECK(any.answered(due.at(0), said{.roles = {"tokenizer"}, .model = "n"}.mail().read(), 0ms).size() == 1);
@@ -251,4 +264,13 @@ TEST_CASE_METHOD(fixture, "a node that leaves the list is known no more") {
   CHECK(view.nodes().empty());
   CHECK(view.went(beta, "it was taken off the list").empty());
   CHECK(view.forgotten(beta).empty());
+  // The link may have said so before it knew.
+  view.came(beta, 1s);
+  CHECK(view.nodes().empty());
+  CHECK(view.due(1s).empty());
+  CHECK(view.next() == moment::max());
+  view.known(beta);
+  view.came(beta, 2s);
+  CHECK(view.nodes().at(beta).up);
+  CHECK(answer({.roles = {"tokenizer"}}, 2s).size() == 1);
 }

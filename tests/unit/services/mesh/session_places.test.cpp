@@ -52,6 +52,7 @@ struct verdict {
 
 verdict meet(session_store ours, std::int64_t started_at, const peer& other) {
   mesh_view view({}, {}, {ours, node_name("alpha"), started_at});
+  view.known(beta);
   view.came(beta, 0ms);
   const auto due = view.due(0ms);
   REQUIRE(due.size() == 1);
@@ -106,6 +107,7 @@ TEST_CASE("a node that must not have sessions is not asked for them") {
 
 TEST_CASE("a node may have sessions again when the other has gone") {
   mesh_view view({}, {}, {session_store::own, node_name("alpha"), 5'000});
+  view.known(beta);
   view.came(beta, 0ms);
   view.answered(view.due(0ms).at(0), peer{.shared = 0}.mail().read(), 0ms);
   CHECK(view.sessions_refused().find("the node beta has the role session too") == 0);
