@@ -102,12 +102,12 @@ node_health health(self_pointer self, const std::vector<letter<schema::ActorStat
   for (const auto& part : parts)
     out.add(
       text_of(part.read().getName()), text_of(part.read().getState()), text_of(part.read().getReason()));
-  if (self->state.draining)
-    out.state = "draining";
   if (!self->state.failure.empty()) {
     out.state = "failed";
     out.reason = self->state.failure + (out.reason.empty() ? "" : "; ") + out.reason;
   }
+  if (self->state.draining)
+    out.state = "draining";
   return out;
 }
 
@@ -115,7 +115,7 @@ letter<schema::NodeStatus> info_of(self_pointer self, const std::vector<letter<s
   return letter<schema::NodeStatus>::make([&](schema::NodeStatus::Builder b) {
     const auto& config = self->state.config;
     b.setName(config.name.value);
-    b.setIncarnation(config.incarnation);
+    b.setIncarnation(config.incarnation_now ? config.incarnation_now() : config.incarnation);
     b.setState(health(self, parts).state);
     auto roles = b.initRoles(static_cast<unsigned>(config.roles.size()));
     for (unsigned i = 0; i < config.roles.size(); ++i)
@@ -233,7 +233,10 @@ inner_actor::behavior_type node(self_pointer self, node_config config) {
       self->state.parts.join(std::move(name), std::move(part));
     },
     [self](escalate_atom, const std::string& name, const std::string& why) {
-      self->state.failure = name + " cannot be kept running: " + why;
+      auto& state = self->state;
+      state.failure = name + " cannot be kept running: " + why;
+      if (state.config.failed)
+        state.config.failed(state.failure);
     },
     [self](status_atom) -> caf::result<letter<schema::ActorStatus>> {
       auto promise = self->make_response_promise<letter<schema::ActorStatus>>();

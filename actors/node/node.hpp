@@ -47,7 +47,8 @@ inline constexpr std::size_t most_traces = 8;
 
 struct node_config {
   node_name name;
-  std::string incarnation;
+  std::string incarnation;                           ///< of this process, where nothing says another one:
+  std::function<std::string()> incarnation_now = {}; ///< which may rise while it runs; any thread
   std::vector<std::string> roles;
   std::string model;
   std::string fingerprint;     ///< of that model as it is served here
@@ -55,6 +56,8 @@ struct node_config {
   std::uint32_t capacity = 0;  ///< requests that its worker takes, running and waiting; 0: it is none
   std::int64_t started_at = 0; ///< seconds since 1970
   std::function<void()> leave; ///< asks the process to end in good order; empty: it cannot be asked
+  /// Told when one of its parts cannot be kept running, and why. Any thread; may be left out.
+  std::function<void(const std::string&)> failed = {};
   /// For a member's status; one that does not answer in time is shown as such and the node is not ready.
   std::chrono::milliseconds status_timeout{2'000};
   /// For a member to drain; more than any member takes for itself.
@@ -62,7 +65,8 @@ struct node_config {
 };
 
 /// Starts the actor that stands for this process. Its members come by `join`, those that others depend on
-/// first. Its status is `ready` when all members are; the reason names those that are not.
+/// first. Its status is `ready` when all members are; the reason names those that are not. When one cannot be
+/// kept running it is `failed`, until it drains: what still runs is to end in good order.
 node_behaviour spawn_node(caf::actor_system& system, node_config config);
 
 } // namespace godwit

@@ -17,8 +17,8 @@ enum class restart_when {
 };
 
 struct restart_limits {
-  std::size_t restarts = 5; ///< in `window`; one more is too many
-  std::chrono::milliseconds window{60'000};
+  std::size_t restarts = 5;                   ///< in `window`; one more is too many
+  std::chrono::milliseconds window{60'000};   ///< longer than so many starts of the child take
   std::chrono::milliseconds first_pause{100}; ///< before a restart; doubles with each one in the window
   std::chrono::milliseconds longest_pause{5'000};
 };

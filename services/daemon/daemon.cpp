@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <future>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -49,6 +50,7 @@ std::size_t raise_file_limit() {
   return limit.rlim_cur - std::min(other_descriptors, limit.rlim_cur / 2);
 }
 
+/// Of this process, for claims in the journal.
 std::string new_incarnation() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -167,20 +169,24 @@ class running_node {
     return {};
   }
 
-  /// Until a signal comes. @returns the error that the node cannot go on with
+  /// Until the node is to end: by a signal, or because it cannot go on, which is the error.
   result<void> serve() {
-    while (!stop_.wait_for(milliseconds(1000))) {
-      const auto status = info();
-      if (!status)
-        continue;
-      figures_->actors(*status);
-      if (status->read().getState() == "failed")
-        return fail(errc::internal, "a part of the node cannot be kept running");
-    }
+    while (!stop_.wait_for(milliseconds(1000)))
+      if (const auto status = info())
+        figures_->actors(*status);
+    if (const auto why = failure(); !why.empty())
+      return fail(errc::internal, why);
     return {};
   }
 
-  /// Lets running turns end, refusing new ones. @returns how many did not
+  /// Which part cannot be kept running, and why; empty: none.
+  std::string failure() const {
+    const std::lock_guard lock(failure_mutex_);
+    return failure_;
+  }
+
+  /// Lets running turns end, refusing new ones, and has others take new work elsewhere. @returns how many did
+  /// not
   std::uint32_t drain() {
     out_->info("draining", {{"seconds", std::int64_t{settings_.drain_deadline.count()}}});
     front_->drain();
@@ -248,6 +254,13 @@ class running_node {
       cold_.store, cold_.key, roles_};
     from.version = GODWIT_VERSION;
     from.leave = [&stop = stop_] { stop.request(); };
+    from.failed = [this](const std::string& why) {
+      {
+        const std::lock_guard lock(failure_mutex_);
+        failure_ = why;
+      }
+      stop_.request();
+    };
     if (settings_.in_mesh()) {
       auto others = mesh_options_of(
         settings_, roles_, from.model.card, from.version, [out = out_](const std::string& why) {
@@ -324,9 +337,10 @@ class running_node {
         figures_->actors(*status);
         return {};
       }
-      if (status && status->read().getState() == "failed")
-        return fail(errc::internal, "a part of the node cannot be started");
-      if (stop_.wait_for(milliseconds(5)))
+      const bool ends = stop_.wait_for(milliseconds(5));
+      if (const auto why = failure(); !why.empty())
+        return fail(errc::internal, why);
+      if (ends)
         return fail(errc::cancelled, "ended before it was ready");
     }
   }
@@ -334,6 +348,8 @@ class running_node {
   config settings_;
   node_roles roles_;
   termination& stop_;
+  mutable std::mutex failure_mutex_;
+  std::string failure_;
   const std::shared_ptr<logger> out_;
   const std::shared_ptr<metrics> figures_ = std::make_shared<metrics>();
   const std::shared_ptr<gateway_switch> front_ = std::make_shared<gateway_switch>();
@@ -356,7 +372,7 @@ std::string bracketed(const std::string& host) {
 int run_node(const config& settings, termination& stop, std::FILE* out, std::FILE* words) {
   running_node node(settings, stop, words);
   if (const auto started = node.start(); !started) {
-    const bool asked = stop.requested();
+    const bool asked = stop.requested() && node.failure().empty();
     node.end(asked ? 0 : 1);
     if (!asked)
       fmt::print(words, "godwitd: {}\n", started.error().message);
@@ -368,8 +384,8 @@ int run_node(const config& settings, termination& stop, std::FILE* out, std::FIL
   const auto served = node.serve();
   if (!served)
     node.out()->error("the node ends", {{"why", served.error().message}});
-  else
-    node.drain();
+  // Whatever makes it end: streams and turns of parts that are well end, or others take them over.
+  node.drain();
   const int code = served ? 0 : 1;
   node.end(code);
   return code;

@@ -8,6 +8,7 @@
 #include "services/daemon/meters.hpp"
 #include "services/daemon/node_mesh.hpp"
 
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
 #include <algorithm>
@@ -47,6 +48,14 @@ letter<schema::WorkerJoin> join_of(const remote_worker& worker) {
   return worker_join(load);
 }
 
+/// Starts of the device read the model, those of the directory the journal: more of them than are too many
+/// have to fit into the window, however long one takes.
+constexpr restart_limits often{};
+constexpr restart_limits slow_start{.window = std::chrono::minutes(10)};
+
+/// For an answer of the only cache that there is: the sessions' own patience is what counts.
+constexpr std::chrono::milliseconds own_cache{10'000};
+
 /// For letters that are under way when the node leaves its mesh.
 constexpr std::chrono::milliseconds farewell{500};
 
@@ -62,19 +71,9 @@ result<std::shared_ptr<node_actors>> node_actors::start(caf::actor_system& syste
     if (const auto made = self->start_engine(system); !made)
       return fail(made);
 
-  node_config about;
-  about.name = node_name(settings.node);
-  about.incarnation = self->from_.incarnation;
-  about.roles = roles.names();
-  about.model = self->from_.model.card.id;
-  about.fingerprint = self->from_.model.card.fingerprint;
-  about.version = self->from_.version;
-  about.capacity = self->engine_.capacity;
   self->started_at_ = unix_seconds(*self->time_);
-  about.started_at = self->started_at_;
-  about.leave = self->from_.leave;
-  about.drain_timeout = drain_timeout(settings);
-  self->node_ = spawn_node(system, about);
+  self->node_ = spawn_node(system, self->about_this_node());
+  self->make_places(system);
   if (self->from_.others)
     if (const auto joined = self->join_mesh(system); !joined) {
       self->stop(link::end_cause::none);
@@ -93,26 +92,83 @@ result<std::shared_ptr<node_actors>> node_actors::start(caf::actor_system& syste
   return self;
 }
 
+node_config node_actors::about_this_node() {
+  const auto weak = weak_from_this();
+  node_config out;
+  out.name = node_name(from_.settings.node);
+  out.incarnation = from_.incarnation;
+  if (from_.others)
+    out.incarnation_now = [weak, own = from_.incarnation] {
+      const auto self = weak.lock();
+      return self && self->mesh_ ? std::to_string(self->mesh_->incarnation()) : own;
+    };
+  out.roles = from_.roles.names();
+  out.model = from_.model.card.id;
+  out.fingerprint = from_.model.card.fingerprint;
+  out.version = from_.version;
+  out.capacity = engine_.capacity;
+  out.started_at = started_at_;
+  out.leave = from_.leave;
+  out.failed = [weak](const std::string& why) {
+    const auto self = weak.lock();
+    if (!self)
+      return;
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->failed_ = true;
+    }
+    if (self->from_.failed)
+      self->from_.failed(why);
+  };
+  out.drain_timeout = drain_timeout(from_.settings);
+  return out;
+}
+
+void node_actors::make_places(caf::actor_system& system) {
+  const auto& roles = from_.roles;
+  if (roles.router)
+    router_ = (router_place_ = {system, "router"}).handle();
+  if (roles.tokenizer)
+    tokenizer_ = (tokenizer_place_ = {system, "tokenizer"}).handle();
+  if (roles.session)
+    directory_ = (directory_place_ = {system, std::string(directory_part)}).handle();
+  // A worker that is started again has another cache, whose pins have other numbers: the survey knows that.
+  if (roles.session)
+    survey_ = spawn_cache_survey(
+      system,
+      [weak = weak_from_this()] {
+        const auto self = weak.lock();
+        return self ? self->caches() : std::vector<cache_tiers_actor>();
+      },
+      from_.others ? survey_limits{} : survey_limits{.probe = own_cache});
+}
+
 std::vector<supervised> node_actors::children() {
   const auto self = shared_from_this();
   const auto& roles = from_.roles;
   std::vector<supervised> out;
-  const auto add = [&](bool has, std::string name, auto begin) {
-    if (has)
-      out.push_back({std::move(name), [self, begin](caf::actor_system& in) { return ((*self).*begin)(in); },
-        restart_when::always});
-  };
-  add(roles.worker(), "device", &node_actors::start_device);
-  add(roles.router, "router", &node_actors::start_router);
-  add(roles.tokenizer, "tokenizer", &node_actors::start_tokenizer);
-  add(roles.session, std::string(directory_part), &node_actors::start_directory);
-  // Whatever is started anew, the last one is too; and the gateway stands on all of them.
-  if (!out.empty())
-    out.back().start = [self, last = out.back().start](caf::actor_system& in) {
-      auto made = last(in);
-      self->start_gateway(in);
+  const std::size_t count = std::size_t{roles.worker()} + std::size_t{roles.router}
+                            + std::size_t{roles.tokenizer} + std::size_t{roles.session};
+  const auto add = [&](bool has, std::string name, auto begin, std::vector<std::string> uses,
+                     restart_limits limits) {
+    if (!has)
+      return;
+    auto start = [self, begin, name, count](caf::actor_system& in) {
+      auto made = ((*self).*begin)(in);
+      // The gateway stands on all of them, once: whatever is started anew later has its place already.
+      if (self->started_.insert(name).second && self->started_.size() == count)
+        self->start_gateway(in);
       return made;
     };
+    // None of them ends of itself for a good reason, so none may stay ended.
+    out.push_back({std::move(name), std::move(start), restart_when::always, std::move(uses), limits});
+  };
+  add(roles.worker(), "device", &node_actors::start_device, {}, slow_start);
+  // The router knows its own node's worker as it is now; others' workers come by the mesh.
+  add(roles.router, "router", &node_actors::start_router,
+    roles.decode ? std::vector<std::string>{"device"} : std::vector<std::string>{}, often);
+  add(roles.tokenizer, "tokenizer", &node_actors::start_tokenizer, {}, often);
+  add(roles.session, std::string(directory_part), &node_actors::start_directory, {}, slow_start);
   return out;
 }
 
@@ -154,16 +210,16 @@ result<void> node_actors::join_mesh(caf::actor_system& system) {
     else
       directory_ = mesh_->role<directory_actor>(needed.offer);
   }
-  if (roles.session)
-    survey_ = spawn_cache_survey(system, [weak] {
-      const auto self = weak.lock();
-      return self ? self->caches() : std::vector<cache_tiers_actor>();
-    });
   if (roles.session || roles.router)
-    mesh_->watch_workers([weak](const remote_worker& worker) {
-      if (const auto self = weak.lock())
-        self->take_worker(worker);
-    });
+    mesh_->watch_workers(
+      [weak](const remote_worker& worker) {
+        if (const auto self = weak.lock())
+          self->take_worker(worker);
+      },
+      [weak](const node_name& node) {
+        if (const auto self = weak.lock())
+          self->lose_worker(node);
+      });
   if (roles.router)
     mesh_->watch_prompts([weak](const node_name& node, bool there) {
       if (const auto self = weak.lock())
@@ -182,6 +238,21 @@ void node_actors::take_worker(const remote_worker& worker) {
   }
   // A router that had no worker is of use now.
   mesh_->changed();
+}
+
+/// The router monitors it: this is for those that come later.
+void node_actors::lose_worker(const node_name& node) {
+  from_.out->info("worker", {{"node", node.value}, {"why", "it is there no more"}});
+  const std::lock_guard lock(mutex_);
+  workers_.erase(node);
+}
+
+std::vector<node_name> node_actors::workers() const {
+  std::vector<node_name> out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [node, worker] : workers_)
+    out.push_back(node);
+  return out;
 }
 
 void node_actors::refuse_sessions(const std::string& why) {
@@ -249,14 +320,19 @@ void node_actors::stop(link::end_cause cause) {
   caf::anon_send(node_, stop_atom::value);
   if (sign_)
     caf::anon_send(sign_, stop_atom::value);
+  if (survey_)
+    caf::anon_send_exit(survey_, caf::exit_reason::user_shutdown); // or what it asked would keep it
   {
-    // A router would do it.
+    // A router would do it, if there is one still.
     const std::lock_guard lock(mutex_);
-    if ((!desk_ || !from_.roles.decode) && engine_.prefill)
+    if ((failed_ || !desk_ || !from_.roles.decode) && engine_.prefill)
       caf::anon_send(engine_.prefill, stop_atom::value);
   }
   if (mesh_)
     mesh_->stop(cause, farewell);
+  router_place_.close();
+  tokenizer_place_.close();
+  directory_place_.close();
   const std::lock_guard lock(mutex_);
   workers_.clear();
 }
@@ -377,7 +453,7 @@ common_actor node_actors::start_router(caf::actor_system& system) {
   if (from_.roles.decode)
     own.push_back(as_worker(engine_, options));
   const auto made = spawn_router(system, from_.model.card.id, own, routing_of(options));
-  router_ = made;
+  router_place_.put(router_actor(made));
   {
     const std::lock_guard lock(mutex_);
     desk_ = made;
@@ -388,14 +464,15 @@ common_actor node_actors::start_router(caf::actor_system& system) {
     if (from_.roles.prompts_only())
       caf::anon_send(desk_, prompt_source(from_.settings.node, true));
   }
-  offer("router", router_);
-  return router_;
+  offer("router", router_actor(made));
+  return made;
 }
 
 common_actor node_actors::start_tokenizer(caf::actor_system& system) {
-  tokenizer_ = spawn_tokenizer(system, from_.model.tokenizer, from_.model.chat_template);
-  offer("tokenizer", tokenizer_);
-  return tokenizer_;
+  const auto made = spawn_tokenizer(system, from_.model.tokenizer, from_.model.chat_template);
+  tokenizer_place_.put(made);
+  offer("tokenizer", made);
+  return made;
 }
 
 common_actor node_actors::start_directory(caf::actor_system& system) {
@@ -407,10 +484,7 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
   auto& sessions = config.sessions;
   sessions.router = router_;
   sessions.tokenizer = tokenizer_;
-  if (survey_)
-    sessions.cache = survey_;
-  else
-    sessions.cache = engine_.cache;
+  sessions.cache = survey_;
   sessions.records = from_.records;
   sessions.model = from_.model.card;
   sessions.node = node_name(settings.node);
@@ -422,9 +496,10 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
     out->warn("session", {{"session", session.value}, {"code", to_string(why.code)}, {"why", why.message}});
   };
   sessions.limits.tokens_per_record = settings.commit_tokens;
-  directory_ = spawn_directory(system, std::move(config));
-  offer("directory", directory_);
-  return directory_;
+  const auto made = spawn_directory(system, std::move(config));
+  directory_place_.put(made);
+  offer("directory", made);
+  return made;
 }
 
 void node_actors::start_gateway(caf::actor_system& system) {

@@ -5,6 +5,7 @@
 #include "actors/node/node.hpp"
 #include "actors/session/journal.hpp"
 #include "actors/session/time_source.hpp"
+#include "actors/supervisor/part_handle.hpp"
 #include "actors/supervisor/supervisor.hpp"
 #include "messages/catalogue.hpp"
 #include "messages/result.hpp"
@@ -33,7 +34,7 @@ namespace godwit {
 /// What the actors of a node are made from.
 struct node_ingredients {
   config settings;
-  std::string incarnation;
+  std::string incarnation; ///< of this process, for claims in the journal: never another one while it runs
   loaded_model model;
   std::shared_ptr<journal> records;
   std::shared_ptr<metrics> figures;
@@ -47,12 +48,15 @@ struct node_ingredients {
   std::optional<mesh_options> others = {};           ///< for what it leaves to others; nothing: it is alone
   std::string version = {};                          ///< of the software
   std::function<void()> leave = {};                  ///< asks the process to end in good order
+  /// Told when a part cannot be kept running, and why: the process is to drain and to end. Any thread.
+  std::function<void(const std::string&)> failed = {};
 };
 
 /// The actors of one node under their supervisor, as its roles want them: device (with cache, prefill and
-/// decode), router, tokenizer, directory. Whatever of them ends is started again with all that depend on it,
-/// and the gateway is made anew over them. One that cannot be kept running fails the node. In a mesh they are
-/// offered to other nodes, and handles of theirs take the places of those that are missing.
+/// decode), router, tokenizer, directory. Whatever of them ends is started again, the router with the device;
+/// the others and the gateway reach them by handles that outlive that. One that cannot be kept running fails
+/// the node. In a mesh they are offered to other nodes, and handles of theirs take the places of those that
+/// are missing.
 class node_actors : public std::enable_shared_from_this<node_actors> {
  public:
   /// Starts them, and the gateway in front.
@@ -67,6 +71,8 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
   std::shared_ptr<const handover_counters> handover() const;
   /// Null: this node is alone.
   std::shared_ptr<mesh> others() const { return mesh_; }
+  /// Workers of other nodes that are there, by the names of their nodes.
+  std::vector<node_name> workers() const;
 
   /// In a mesh: tells the others that this node drains, and has its worker refuse what they still send. After
   /// the node was told to drain.
@@ -79,10 +85,13 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
 
   result<void> join_mesh(caf::actor_system& system);
   void take_worker(const remote_worker& worker);
+  void lose_worker(const node_name& node);
   void send_join(const worker_desk_actor& desk, const remote_worker& worker) const;
   void take_prompt_node(const node_name& node, bool there);
   std::optional<prompt_desk_actor> desk_of(const std::string& node) const;
   bool is_up(const std::string& node) const;
+  node_config about_this_node();
+  void make_places(caf::actor_system& system);
   std::vector<supervised> children();
   engine_options options_of_engine() const;
 
@@ -106,18 +115,26 @@ class node_actors : public std::enable_shared_from_this<node_actors> {
   node_behaviour node_;
   supervisor_actor supervisor_;
   std::shared_ptr<mesh> mesh_;
-  cache_tiers_actor survey_; ///< of all workers' caches, in a mesh
+  cache_tiers_actor survey_; ///< of all workers' caches; outlives each, with the pins on them
   common_actor sign_;        ///< of where sessions are kept, in a mesh
 
-  // Set by the supervisor as it starts them, in this order; or handles of other nodes' from the start.
+  // Set by the supervisor as it starts them.
   mutable std::mutex
     mutex_; ///< of the engine, the workers and the refusal: metrics look at it, the mesh brings them
   std::string refused_; ///< why this node must not have sessions
+  bool failed_ = false; ///< a part cannot be kept running
   engine engine_;
   bool engine_is_new_ = false; ///< made, and not yet handed to the supervisor
   worker_desk_actor desk_;     ///< of the router here
   std::map<node_name, remote_worker> workers_;
   std::set<node_name> prompt_nodes_; ///< of others, that compute prompts
+  std::set<std::string> started_;    ///< parts that were started, of the supervisor's thread
+
+  // Where those who use a part find it, if this node has it.
+  part_handle<router_actor> router_place_;
+  part_handle<tokenizer_actor> tokenizer_place_;
+  part_handle<directory_actor> directory_place_;
+  // The same, or those of other nodes: these do not change.
   router_actor router_;
   tokenizer_actor tokenizer_;
   directory_actor directory_;

@@ -14,14 +14,16 @@ namespace {
 
 class world : public still_system {
  public:
-  explicit world(std::function<void()> leave = {}) {
+  explicit world(std::function<void()> leave = {}, std::function<void(const std::string&)> failed = {}) {
     node_config config;
+    config.failed = std::move(failed);
+    config.incarnation_now = [this] { return incarnation; };
     config.fingerprint = "f";
     config.version = "1.2.3";
     config.capacity = 320;
     config.leave = std::move(leave);
     config.name = node_name("here");
-    config.incarnation = "i";
+    config.incarnation = "of the process";
     config.roles = {"gateway", "decode"};
     config.model = "toy";
     config.started_at = 42;
@@ -34,6 +36,7 @@ class world : public still_system {
     caf::anon_send(node, join_atom::value, name, part);
     scheduler.run();
   }
+  std::string incarnation = "i";
   node_behaviour node;
 };
 
@@ -47,6 +50,7 @@ TEST_CASE("a node shows its parts under the names by which they joined") {
   REQUIRE(answer->has_value());
   const auto info = (**answer).read();
   CHECK(std::string(info.getName().cStr()) == "here");
+  CHECK(std::string(info.getIncarnation().cStr()) == "i");
   CHECK(std::string(info.getState().cStr()) == "starting");
   CHECK(info.getRoles().size() == 2);
   CHECK(info.getStartedAt() == 42);
@@ -56,6 +60,10 @@ TEST_CASE("a node shows its parts under the names by which they joined") {
   REQUIRE(info.getActors().size() == 2);
   CHECK(std::string(info.getActors()[1].getName().cStr()) == "router");
   CHECK(info.getActors()[0].getGauges().size() == 1);
+  // It may have been stopped for a while.
+  w.incarnation = "j";
+  const auto later = w.ask<letter<schema::NodeStatus>>(w.node, info_atom::value);
+  CHECK(std::string((**later).read().getIncarnation().cStr()) == "j");
 }
 
 TEST_CASE("a node that has no parts yet answers, and so does one with a part that does not") {
@@ -111,15 +119,26 @@ TEST_CASE("a node that is asked to leave says so to its process, and is draining
   CHECK_FALSE(alone.ask<letter<schema::ActorStatus>>(alone.node, leave_atom::value)->has_value());
 }
 
-TEST_CASE("a node that was told of a lost cause has failed") {
-  world w;
-  w.join("device");
+TEST_CASE("a node that was told of a lost cause has failed, tells its process, and drains what is left") {
+  std::vector<std::string> log;
+  std::vector<std::string> told;
+  world w({}, [&](const std::string& why) { told.push_back(why); });
+  w.join("device", {.log = &log});
   caf::anon_send(w.node, escalate_atom::value, std::string("device"), std::string("it ended too often"));
   w.scheduler.run();
   const auto answer = w.ask<letter<schema::ActorStatus>>(w.node, status_atom::value);
   CHECK(std::string((**answer).read().getState().cStr()) == "failed");
   CHECK(
     std::string((**answer).read().getReason().cStr()) == "device cannot be kept running: it ended too often");
+  CHECK(told == std::vector<std::string>{"device cannot be kept running: it ended too often"});
+  // Others are to let finish there what runs there.
+  CHECK(w.ask<letter<schema::Drained>>(w.node, drain_atom::value)->has_value());
+  CHECK(log == std::vector<std::string>{"drain device"});
+  const auto after = w.ask<letter<schema::ActorStatus>>(w.node, status_atom::value);
+  CHECK(std::string((**after).read().getState().cStr()) == "draining");
+  CHECK(
+    std::string((**after).read().getReason().cStr()) == "device cannot be kept running: it ended too often");
+  w.finish();
 }
 
 namespace {

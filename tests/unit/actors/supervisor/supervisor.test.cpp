@@ -22,28 +22,37 @@ node_config toy_node() {
   return out;
 }
 
-/// A supervisor of three parts, each of which would use those before it.
+/// A supervisor of four parts. The router uses the device, the directory the router; nobody the tokenizer.
 class world : public still_system {
  public:
   world() {
     node = spawn_node(system, toy_node());
     supervisor_config config;
-    config.limits = {
-      2, std::chrono::milliseconds(10'000), std::chrono::milliseconds(100), std::chrono::milliseconds(1'000)};
     config.node = node;
     config.time = time;
-    for (const std::string name : {"device", "router", "directory"})
-      config.children.push_back({name, [this, name](caf::actor_system& in) {
-                                   log.push_back("start " + name);
-                                   if (name == broken)
-                                     throw std::runtime_error("no memory");
-                                   current[name] = spawn_part(in, name, {.log = &log});
-                                   return current[name];
-                                 }});
+    const auto add = [&](const std::string& name, std::vector<std::string> uses, restart_limits limits) {
+      config.children.push_back({name,
+        [this, name](caf::actor_system& in) {
+          log.push_back("start " + name);
+          if (name == broken)
+            throw std::runtime_error("no memory");
+          current[name] = spawn_part(in, name, {.log = &log});
+          return current[name];
+        },
+        name == quiet ? restart_when::abnormal : restart_when::always, std::move(uses), limits});
+    };
+    const restart_limits two{
+      2, std::chrono::milliseconds(10'000), std::chrono::milliseconds(100), std::chrono::milliseconds(1'000)};
+    auto none = two;
+    none.restarts = 0;
+    add("device", {}, two);
+    add("router", {"device"}, two);
+    add("tokenizer", {}, none);
+    add("directory", {"router"}, two);
     supervisor = spawn_supervisor(system, config);
     stops = {node, supervisor};
     scheduler.run();
-    CHECK(take_log() == texts{"start device", "start router", "start directory"});
+    CHECK(take_log() == texts{"start device", "start router", "start tokenizer", "start directory"});
   }
 
   ~world() { finish(); }
@@ -70,26 +79,58 @@ class world : public still_system {
   texts log;
   std::map<std::string, common_actor> current;
   std::string broken;
+  std::string quiet = "directory"; ///< may end of itself
   node_actor node;
   supervisor_actor supervisor;
 };
 
 } // namespace
 
-TEST_CASE("a part that dies is started again, and those that use it too") {
+TEST_CASE("a part that dies is started again, and those that use it too, and nothing else") {
   world w;
   CHECK(w.node_state() == "ready");
   w.kill("router");
   CHECK(w.take_log() == world::texts{"stop directory"});
   CHECK(std::string(w.status().read().getState().cStr()) == "starting");
+  CHECK(std::string(w.status().read().getReason().cStr()) == "router is being restarted");
   w.wait(100);
   CHECK(w.take_log() == world::texts{"start router", "start directory"});
   CHECK(w.node_state() == "ready");
-  CHECK(w.status().read().getGauges()[1].getValue() == 1);
-  CHECK(w.status().read().getGauges()[2].getValue() == 0);
+  const auto now = w.status();
+  const auto gauges = now.read().getGauges();
+  CHECK(gauges[0].getValue() == 0);
+  CHECK(gauges[1].getValue() == 1);
+  CHECK(gauges[2].getValue() == 0);
+  CHECK(gauges[3].getValue() == 0);
+
+  // Whoever uses one that uses it is affected as well.
+  w.kill("device");
+  CHECK(w.take_log() == world::texts{"stop directory", "stop router"});
+  w.wait(100);
+  CHECK(w.take_log() == world::texts{"start device", "start router", "start directory"});
+  w.kill("directory");
+  w.wait(100);
+  CHECK(w.take_log() == world::texts{"start directory"});
+  CHECK(w.node_state() == "ready");
 }
 
-TEST_CASE("a part that dies again and again makes the node fail") {
+TEST_CASE("two parts that die are each started when their time comes") {
+  world w;
+  w.kill("directory");
+  w.wait(50);
+  w.kill("device");
+  CHECK(w.take_log() == world::texts{"stop router"});
+  CHECK(std::string(w.status().read().getReason().cStr())
+        == "device is being restarted; directory is being restarted");
+  // The directory's time is over, but what it uses is not there.
+  w.wait(50);
+  CHECK(w.take_log().empty());
+  w.wait(50);
+  CHECK(w.take_log() == world::texts{"start device", "start router", "start directory"});
+  CHECK(w.node_state() == "ready");
+}
+
+TEST_CASE("a part that dies again and again makes the node fail, and what does not use it goes on") {
   world w;
   for (int i = 0; i < 2; ++i) {
     w.kill("router");
@@ -102,26 +143,55 @@ TEST_CASE("a part that dies again and again makes the node fail") {
   CHECK(w.take_log().empty());
   CHECK(w.node_state() == "failed");
   CHECK(std::string(w.status().read().getState().cStr()) == "failed");
+  // What is left is drained, the last one first.
+  REQUIRE(w.ask<letter<schema::Drained>>(w.supervisor, drain_atom::value)->has_value());
+  CHECK(w.take_log() == world::texts{"drain tokenizer", "drain device"});
+}
+
+TEST_CASE("each part has limits of its own") {
+  world w;
+  w.kill("tokenizer");
+  CHECK(w.node_state() == "failed");
+  CHECK(w.take_log().empty());
+}
+
+TEST_CASE("a part that may end of itself is not started again when it does") {
+  world w;
+  caf::anon_send(w.current["directory"], stop_atom::value);
+  w.scheduler.run();
+  CHECK(w.take_log() == world::texts{"stop directory"});
+  w.wait(5'000);
+  CHECK(w.take_log().empty());
+  CHECK(std::string(w.status().read().getState().cStr()) == "ready");
 }
 
 TEST_CASE("a part that cannot be started is tried again") {
-  world w;
-  w.broken = "device";
-  w.kill("device");
-  w.wait(100);
-  CHECK(std::count(w.log.begin(), w.log.end(), "start device") == 1);
-  w.broken = "";
-  w.wait(1'000);
-  CHECK(std::count(w.log.begin(), w.log.end(), "start directory") == 1);
-  CHECK(w.node_state() == "ready");
+  world v;
+  v.broken = "device";
+  v.kill("device");
+  v.wait(100);
+  CHECK(v.take_log() == world::texts{"stop directory", "stop router", "start device"});
+  v.broken = "";
+  v.wait(1'000);
+  CHECK(v.take_log() == world::texts{"start device", "start router", "start directory"});
+  CHECK(v.node_state() == "ready");
 }
 
 TEST_CASE("draining goes from the last part to the first, and nothing is started again") {
   world w;
   const auto answer = w.ask<letter<schema::Drained>>(w.supervisor, drain_atom::value);
   REQUIRE(answer->has_value());
-  CHECK(w.take_log() == world::texts{"drain directory", "drain router", "drain device"});
+  CHECK(w.take_log() == world::texts{"drain directory", "drain tokenizer", "drain router", "drain device"});
   w.kill("router");
+  w.wait(5'000);
+  CHECK(w.take_log().empty());
+}
+
+TEST_CASE("a restart whose time comes while the node drains is none") {
+  world w;
+  w.kill("router");
+  REQUIRE(w.ask<letter<schema::Drained>>(w.supervisor, drain_atom::value)->has_value());
+  CHECK(w.take_log() == world::texts{"stop directory", "drain tokenizer", "drain device"});
   w.wait(5'000);
   CHECK(w.take_log().empty());
 }
@@ -153,5 +223,5 @@ TEST_CASE("stopping stops the parts from the last to the first") {
   world w;
   caf::anon_send(w.supervisor, stop_atom::value);
   w.scheduler.run();
-  CHECK(w.take_log() == world::texts{"stop directory", "stop router", "stop device"});
+  CHECK(w.take_log() == world::texts{"stop directory", "stop tokenizer", "stop router", "stop device"});
 }

@@ -20,9 +20,26 @@ TEST_CASE("a device that dies is started again, and the turn goes on as if nothi
   node.wait_until_ready();
   CHECK(node.restarts_of("device") == 1);
   CHECK(node.restarts_of("directory") == 0);
-  // It was cut, and says so.
-  CHECK(node.events(session).find("event: session.recovering") != std::string::npos);
-  CHECK(node.events(calm).find("event: session.recovering") == std::string::npos);
+  // Its session stayed where it was.
+  CHECK(node.events(session).find("event: session.recovering") == std::string::npos);
+}
+
+TEST_CASE("a completion goes on while the device and the directory die and are started again") {
+  tiny_node node;
+  const auto expected = text_of_stream(tiny_node::whole_stream(node.port()));
+  REQUIRE_FALSE(expected.empty());
+  node.faults->steps_left = 40; // of the device; before that it waits
+  node.faults->hold_in = 20;
+  http::test::raw_client stream(node.port());
+  stream.send(completion_request());
+  tiny_node::until([&] { return node.faults->held.load(); });
+  node.faults->list = true;
+  CHECK_FALSE(node.ask("GET", "/v1/sessions").starts_with("HTTP/1.1 200 "));
+  tiny_node::until([&] { return node.restarts_of("directory") == 1; });
+  node.faults->held = false;
+  CHECK(text_of_stream(tiny_node::whole_stream(stream)) == expected);
+  CHECK(node.faults->steps_left == -1);
+  CHECK(node.restarts_of("device") == 1);
 }
 
 TEST_CASE("a directory that dies is started again, and takes up the turns that ran") {

@@ -1,8 +1,7 @@
 // Nodes of one process that have different roles and talk over sockets.
 
+#include "tests/unit/services/daemon/tiny_mesh.hpp"
 #include "tests/unit/services/daemon/tiny_node.hpp"
-
-#include <unistd.h>
 
 #include <memory>
 
@@ -10,36 +9,6 @@ using namespace godwit;
 using namespace godwit::test;
 
 namespace {
-
-/// A list of nodes on loopback, without keys. Each process has an address of its own, so that tests that run
-/// side by side do not meet.
-class tiny_mesh {
- public:
-  explicit tiny_mesh(std::initializer_list<const char*> names) {
-    static unsigned next = 0;
-    const auto process = static_cast<unsigned>(::getpid());
-    std::ofstream list(list_);
-    for (const auto* name : names) {
-      ++next;
-      list << "[[node]]\nname = \"" << name << "\"\nhost = \"127." << 1 + process / 250 % 250 << '.'
-           << 1 + process % 250 << '.' << next << "\"\nport = 7401\n";
-    }
-  }
-
-  config settings(const std::string& node, const std::string& roles) const {
-    auto made = load_config(
-      {{"node", node}, {"roles", roles}, {"mesh-nodes", list_.string()}, {"mesh-plain", "1"}}, {});
-    REQUIRE(made);
-    return *made;
-  }
-
- private:
-  temporary_folder folder_;
-  std::filesystem::path list_ = folder_.path() / "mesh.toml";
-};
-
-constexpr auto front_roles = "gateway,session,router,tokenizer";
-constexpr auto worker_roles = "prefill,decode,cache";
 
 nlohmann::json tokens_alone(std::uint32_t count) {
   tiny_node alone;
@@ -98,6 +67,29 @@ TEST_CASE("a turn goes on with another worker when the first one is gone") {
   const tiny_node two(mesh.settings("two", worker_roles));
   one.reset();
   CHECK(front.tokens_of_turn(session) == expected);
+}
+
+TEST_CASE(
+  "workers that are gone are forgotten, and a router that is started again has those that are there") {
+  const auto expected = tokens_alone(60);
+  const tiny_mesh mesh{"front", "one", "two"};
+  tiny_node front(mesh.settings("front", front_roles), false);
+  auto one = std::make_unique<tiny_node>(mesh.settings("one", worker_roles));
+  const tiny_node two(mesh.settings("two", worker_roles));
+  const auto there = [&] { return front.actors().workers(); };
+  tiny_node::until([&] { return there().size() == 2; });
+  one.reset();
+  tiny_node::until([&] { return there() == std::vector{node_name("two")}; });
+
+  // It ends as by a fault: only its supervisor may stop it.
+  caf::anon_send(two.actors().others()->at<router_actor>(node_name("front"), "router"), stop_atom::value);
+  tiny_node::until([&] { return front.restarts_of("router") == 1; });
+  front.wait_until_ready();
+  CHECK(there().size() == 1);
+  const auto session = front.open_session(60);
+  front.say(session, "Hello");
+  CHECK(front.tokens_of_turn(session) == expected);
+  CHECK(front.restarts_of("directory") == 0);
 }
 
 TEST_CASE("a gateway in front of everything is ready when the roles that it lacks are there") {

@@ -33,7 +33,40 @@ struct node_faults {
   std::atomic<int> steps_left{-1}; ///< steps of the first model before its device dies; negative: never
   std::atomic<bool> slow{false};   ///< steps of the first model take a while
   std::atomic<bool> list{false};   ///< the next listing of the journal kills who asks for it
+  std::atomic<int> hold_in{-1};    ///< steps of the first model until one waits; negative: none does
+  std::atomic<bool> held{false};   ///< a step waits until this is false again
 };
+
+/// A file of a random model with a byte-level vocabulary.
+inline void write_tiny_model(const std::filesystem::path& file) {
+  tiny_vocabulary words;
+  const auto end = words.add("<end>", 3);
+  tiny_llama shape;
+  shape.vocabulary = static_cast<std::uint32_t>(words.tokens.size());
+  auto made = shape.write();
+  made.add("tokenizer.ggml.model", "gpt2").add("tokenizer.ggml.pre", words.pre);
+  made.add_array("tokenizer.ggml.tokens", words.tokens);
+  made.add_array("tokenizer.ggml.token_type", words.types);
+  made.add_array("tokenizer.ggml.merges", words.merges);
+  made.add("tokenizer.ggml.eos_token_id", end);
+  made.add("tokenizer.chat_template", "{% for message in messages %}{{ message.content }}\n{% endfor %}");
+  const auto bytes = made.finish();
+  std::ofstream(file, std::ios::binary)
+    .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// The text of a streamed completion, from the whole answer.
+inline std::string text_of_stream(const std::string& answer) {
+  std::string out;
+  for (auto at = answer.find("\ndata: {"); at != std::string::npos; at = answer.find("\ndata: {", at + 1)) {
+    const auto begin = at + 7;
+    const auto chunk =
+      nlohmann::json::parse(answer.substr(begin, answer.find('\n', begin) - begin), nullptr, false);
+    if (chunk.contains("choices") && !chunk["choices"].empty())
+      out += chunk["choices"][0]["delta"].value("content", "");
+  }
+  return out;
+}
 
 /// A model that can die as by a mistake of ours: with what nobody expects to be thrown.
 class mortal_model final : public model {
@@ -48,6 +81,10 @@ class mortal_model final : public model {
     if (faults_->steps_left >= 0 && faults_->steps_left-- == 0)
       throw 42;
     if (faults_->slow)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    if (faults_->hold_in >= 0 && faults_->hold_in-- == 0)
+      faults_->held = true;
+    while (faults_->held)
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     inner_->forward(chunks, logits, taps);
   }
@@ -72,13 +109,22 @@ class mortal_journal final : public journal_over_memory {
   std::shared_ptr<node_faults> faults_;
 };
 
+/// A streamed completion of 60 tokens.
+inline std::string completion_request() {
+  const std::string body = R"({"model":"tiny","stream":true,"max_tokens":60,"seed":7,"temperature":1,)"
+                           R"("logit_bias":{"256":-100},"messages":[{"role":"user","content":"Hello"}]})";
+  return "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+         "Content-Type: application/json\r\nContent-Length: "
+         + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
 /// A node of a random model with a byte-level vocabulary, whole but for its disk, behind a real socket.
 class tiny_node {
  public:
   /// @param settings of the node's roles and mesh
   /// @param whole    whether it works as soon as it is made, or waits for others
   explicit tiny_node(config settings = {}, bool whole = true) {
-    write_model();
+    write_tiny_model(file_);
     const auto roles = roles_of(settings);
     if (!roles)
       FAIL(roles.error().message);
@@ -115,6 +161,8 @@ class tiny_node {
   }
 
   ~tiny_node() {
+    faults->hold_in = -1;
+    faults->held = false;
     records->inner.resume();
     server_->stop(std::chrono::milliseconds(500));
     actors_->stop(link::end_cause::draining);
@@ -138,6 +186,8 @@ class tiny_node {
   static nlohmann::json body_of(const std::string& answer) {
     return nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4), nullptr, false);
   }
+
+  node_actors& actors() const { return *actors_; }
 
   std::string open_session(std::uint32_t max_tokens) const {
     const auto answer = ask("POST", "/v1/sessions",
@@ -199,27 +249,26 @@ class tiny_node {
     }
   }
 
+  /// All of a stream that comes to its end.
+  static std::string whole_stream(http::test::raw_client& client) {
+    std::string out;
+    until([&] {
+      out += client.read_until("data: [DONE]");
+      return out.find("data: [DONE]") != std::string::npos;
+    });
+    return out;
+  }
+  static std::string whole_stream(std::uint16_t port) {
+    http::test::raw_client client(port);
+    client.send(completion_request());
+    return whole_stream(client);
+  }
+  std::uint16_t port() const { return server_->port(); }
+
   std::shared_ptr<node_faults> faults = std::make_shared<node_faults>();
   std::shared_ptr<mortal_journal> records = std::make_shared<mortal_journal>(faults);
 
  private:
-  void write_model() {
-    tiny_vocabulary words;
-    const auto end = words.add("<end>", 3);
-    tiny_llama shape;
-    shape.vocabulary = static_cast<std::uint32_t>(words.tokens.size());
-    auto made = shape.write();
-    made.add("tokenizer.ggml.model", "gpt2").add("tokenizer.ggml.pre", words.pre);
-    made.add_array("tokenizer.ggml.tokens", words.tokens);
-    made.add_array("tokenizer.ggml.token_type", words.types);
-    made.add_array("tokenizer.ggml.merges", words.merges);
-    made.add("tokenizer.ggml.eos_token_id", end);
-    made.add("tokenizer.chat_template", "{% for message in messages %}{{ message.content }}\n{% endfor %}");
-    const auto bytes = made.finish();
-    std::ofstream(file_, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  }
-
   temporary_folder folder_;
   std::filesystem::path file_ = folder_.path() / "tiny.gguf";
   std::shared_ptr<std::FILE> words_{std::tmpfile(), [](std::FILE* file) { std::fclose(file); }};
