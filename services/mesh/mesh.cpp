@@ -40,7 +40,8 @@ struct announced {
 
 /// A node that was stopped rises by the link's word, one whose name another process had by the registry's.
 void agree_on(announced& own, registry& nodes, link::mesh_link& link) {
-  link.rise(nodes.incarnation());
+  if (const auto listed = nodes.incarnation(); listed > link.incarnation())
+    link.rise(listed);
   const auto now = link.incarnation();
   if (!own.joined || now <= own.record.incarnation)
     return;

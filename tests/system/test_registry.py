@@ -88,6 +88,11 @@ class Registry(unittest.TestCase):
     def test_a_node_paused_for_15_seconds_comes_back_as_another_incarnation(self):
         core, one = self.mesh.start("core", "one")
         before = self.incarnation("one")
+
+        def shown():
+            return {each["name"]: each.get("incarnation") for each in core.call("GET", "/v1/nodes").json["data"]}
+
+        until(lambda: shown()["one"] == str(before), "the list has the table's number")
         one.signal(signal.SIGSTOP)
         paused = time.monotonic()
         try:
@@ -98,6 +103,7 @@ class Registry(unittest.TestCase):
             one.signal(signal.SIGCONT)
         until(lambda: links(core).get("one") == "up", "it is used again")
         self.assertGreater(self.incarnation("one"), before)
+        until(lambda: shown()["one"] == str(self.incarnation("one")), "the list has the table's new number")
         self.mesh.wait_ready(core)
         self.assertEqual(answer_of(core), self.alone["chat"])
 
