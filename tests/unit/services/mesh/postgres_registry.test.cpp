@@ -79,6 +79,7 @@ class member {
     return done;
   }
   result<void> announce() { return registry_->announce(record_); }
+  std::uint64_t incarnation() const { return registry_->incarnation(); }
   void leave() { registry_->stop(); }
   std::string trouble() const { return registry_->trouble(); }
   /// What it was with each report.
@@ -186,6 +187,16 @@ TEST_CASE("a name is refused while its holder beats, and free when it does not")
   CHECK(third.join());
   // Higher than that of any holder before.
   CHECK(server().ask(incarnation) == "5001");
+  CHECK(third.incarnation() == 5001);
+  // It rises by its own word too, and does not fall by it.
+  third.record().incarnation = 6000;
+  REQUIRE(third.announce());
+  CHECK(eventually([&] { return server().ask(incarnation) == "6000" && third.incarnation() == 6000; }));
+  third.record().incarnation = 1000;
+  third.record().roles = {"gateway"};
+  REQUIRE(third.announce());
+  CHECK(eventually([&] { return server().ask("SELECT roles FROM " + schema + ".nodes") == "{gateway}"; }));
+  CHECK(server().ask(incarnation) == "6000");
 }
 
 TEST_CASE("a process that lost its name while it was stopped is told, and takes it back when it is free") {
