@@ -17,6 +17,7 @@ struct directory_limits {
   std::size_t list = 100;    ///< sessions in one page of a list
   std::size_t list_scan = 10'000; ///< heads looked at for one page, other tenants' included
   std::size_t sweep = 100;        ///< sessions looked at per tick for their expiry
+  std::size_t clerks = 4;         ///< threads that wait for the journal in place of sessions
 
   std::chrono::milliseconds idle_after{600'000}; ///< an unused session keeps its actor for so long
   std::chrono::milliseconds tick{1'000};
@@ -40,7 +41,8 @@ struct directory_limits {
 struct directory_config {
   session_config sessions;
   directory_limits limits;
-  /// Runs on a thread of its own, so that its waits for the disk delay nobody. Off for tests.
+  /// Runs on a thread of its own, so that its waits for the disk delay nobody, and gives its sessions clerks
+  /// unless they have some. Off for tests.
   bool own_thread = true;
   /// The other nodes with sessions in the same journal; null: there are none.
   std::shared_ptr<session_peers> peers = nullptr;

@@ -1,5 +1,6 @@
 #include "actors/directory/directory_shell.hpp"
 
+#include "actors/session/journal_threads.hpp"
 #include "actors/session/session_machine.hpp"
 #include "actors/session/session_records.hpp"
 #include "actors/session/session_views.hpp"
@@ -18,12 +19,21 @@ tl::unexpected<error> no_such_session() {
   return fail(errc::not_found, "there is no such session");
 }
 
+std::shared_ptr<const session_config> sessions_of(directory_config& config) {
+  auto sessions = std::move(config.sessions);
+  if (config.own_thread && !sessions.clerks) {
+    journal_threads::limits bounds;
+    bounds.threads = config.limits.clerks;
+    sessions.clerks = std::make_shared<journal_threads>(sessions.records, bounds);
+  }
+  return std::make_shared<const session_config>(std::move(sessions));
+}
+
 } // namespace
 
 directory_shell::directory_shell(self_pointer self, directory_config config)
-  : self_(self), limits_(config.limits),
-    config_(std::make_shared<const session_config>(std::move(config.sessions))),
-    peers_(std::move(config.peers)), live_(limits_.live, limits_.idle, limits_.idle_after),
+  : self_(self), limits_(config.limits), config_(sessions_of(config)), peers_(std::move(config.peers)),
+    live_(limits_.live, limits_.idle, limits_.idle_after),
     owners_(config_->node, peers_, {limits_.settle, limits_.yield}, now()) {}
 
 directory_shell::~directory_shell() {

@@ -20,16 +20,19 @@ void event_history::passed(const event_maker& order) {
   marks_ = std::move(kept);
 }
 
-result<event_history::place> event_history::seek(event_place after) const {
+event_maker event_history::before(event_place after) const {
+  const auto found = std::find_if(marks_.rbegin(), marks_.rend(),
+    [&](const event_maker& mark) { return mark.sequence() < after.sequence; });
+  return found == marks_.rend() ? event_maker() : *found;
+}
+
+result<event_pages::place> event_pages::seek(journal& records, event_maker from, event_place after) const {
   place found;
   if (after.sequence == 0)
     return found;
-  const auto behind = std::find_if(marks_.rbegin(), marks_.rend(),
-    [&](const event_maker& mark) { return mark.sequence() < after.sequence; });
-  if (behind != marks_.rend())
-    found.order = *behind;
+  found.order = std::move(from);
   while (found.order.sequence() < after.sequence) {
-    auto events = next(found.order, after.sequence);
+    auto events = next(records, found.order, after.sequence);
     if (!events)
       return fail(events);
     found.events = std::move(*events);
@@ -38,17 +41,18 @@ result<event_history::place> event_history::seek(event_place after) const {
   return found;
 }
 
-result<std::vector<session_event>> event_history::next(event_maker& order, sequence_number last) const {
+result<std::vector<session_event>> event_pages::next(
+  journal& records, event_maker& order, sequence_number last) const {
   std::vector<session_event> events;
   const auto wanted = std::min<sequence_number>(page_, last - std::min(last, order.sequence()));
   if (wanted == 0)
     return events;
-  const auto records = records_->read(session_, order.sequence() + 1, static_cast<std::size_t>(wanted));
-  if (!records)
-    return fail(records);
-  if (records->empty() || records->front().sequence != order.sequence() + 1)
+  const auto page = records.read(session_, order.sequence() + 1, static_cast<std::size_t>(wanted));
+  if (!page)
+    return fail(page);
+  if (page->empty() || page->front().sequence != order.sequence() + 1)
     return fail(errc::gone, "these events are not kept any more", "after");
-  for (const auto& record : *records) {
+  for (const auto& record : *page) {
     auto made = order.apply(record);
     if (!made)
       return fail(made);
@@ -57,13 +61,13 @@ result<std::vector<session_event>> event_history::next(event_maker& order, seque
   return events;
 }
 
-result<sequence_number> event_history::oldest() const {
-  const auto records = records_->read(session_, 1, 1);
-  if (!records)
-    return fail(records);
-  if (records->empty())
+result<sequence_number> event_pages::oldest(journal& records) const {
+  const auto first = records.read(session_, 1, 1);
+  if (!first)
+    return fail(first);
+  if (first->empty())
     return fail(errc::gone, "no event of this session is kept any more");
-  return records->front().sequence;
+  return first->front().sequence;
 }
 
 } // namespace godwit

@@ -4,28 +4,49 @@
 #include "messages/text.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace godwit {
 
-result<std::uint64_t> event_streams::open(schema::SubscribeRequest::Reader request) {
-  if (streams_.size() >= most_)
-    return fail(errc::overloaded, "too many streams of this session are open");
+void event_streams::open(schema::SubscribeRequest::Reader request, const opened& done) {
+  if (streams_.size() + opening_ >= most_)
+    return done(fail(errc::overloaded, "too many streams of this session are open"));
   stream next;
-  next.number = numbers_ + 1;
   next.credit = std::min(most_credit, request.getCredit());
   next.only = request.getOnlyTurn();
   next.snapshot = request.getSnapshot();
   next.past_only = request.getPastOnly();
   next.last = machine_.sequence();
   if (next.only != 0 && machine_.find(next.only) == nullptr)
-    return fail(errc::invalid_argument, "the session has no such turn", "turn");
-  if (auto placed = place(next, request); !placed)
-    return fail(placed);
-  return streams_.emplace(++numbers_, std::move(next)).first->first;
+    return done(fail(errc::invalid_argument, "the session has no such turn", "turn"));
+  const auto after = place_of(next, request);
+  if (!after)
+    return done(fail(after));
+  if (after->sequence == 0)
+    return done(add(std::move(next)));
+  ++opening_;
+  consult_([this, next = std::move(next), after = *after, done, from = history_.before(*after),
+             pages = history_.pages()](journal& records) -> journal_answer {
+    const auto found = std::make_shared<result<event_pages::place>>(pages.seek(records, from, after));
+    return [this, next, found, done]() mutable {
+      --opening_;
+      if (!*found)
+        return done(fail(*found));
+      next.order = std::move((*found)->order);
+      next.read = std::move((*found)->events);
+      done(add(std::move(next)));
+    };
+  });
 }
 
-result<void> event_streams::place(stream& to, schema::SubscribeRequest::Reader request) {
+std::uint64_t event_streams::add(stream next) {
+  next.number = ++numbers_;
+  return streams_.emplace(numbers_, std::move(next)).first->first;
+}
+
+result<event_place> event_streams::place_of(
+  const stream& to, schema::SubscribeRequest::Reader request) const {
   event_place after;
   if (request.getAfter().size() > 0) {
     const auto parsed = machine_.ids().parse(text_of(request.getAfter()), machine_.sequence());
@@ -34,21 +55,21 @@ result<void> event_streams::place(stream& to, schema::SubscribeRequest::Reader r
     after = *parsed;
   }
   if (to.snapshot)
-    return {};
+    return event_place();
   if (to.only != 0)
     after = std::max(after, {machine_.find(to.only)->accepted - 1, event_place::end});
-  auto found = history_.seek(after);
-  if (!found)
-    return fail(found);
-  to.order = std::move(found->order);
-  to.read = std::move(found->events);
-  return {};
+  return after;
 }
 
 void event_streams::feed(std::uint64_t subscription) {
   if (const auto found = streams_.find(subscription); found != streams_.end())
     advance(found->second);
-  std::erase_if(streams_, [](const auto& entry) { return entry.second.ended; });
+  tidy();
+}
+
+void event_streams::tidy() {
+  if (walking_ == 0)
+    std::erase_if(streams_, [](const auto& entry) { return entry.second.ended; });
 }
 
 void event_streams::grant(std::uint64_t subscription, std::uint32_t events) {
@@ -70,6 +91,7 @@ turn_number event_streams::drop(std::uint64_t subscription, bool client_left) {
 }
 
 void event_streams::committed(const std::vector<session_event>& events) {
+  ++walking_;
   for (auto& [number, one] : streams_) {
     if (one.live) {
       // What cannot be sent now waits here until the next credit; it is the events of one append.
@@ -79,13 +101,14 @@ void event_streams::committed(const std::vector<session_event>& events) {
     }
     advance(one);
   }
-  std::erase_if(streams_, [](const auto& entry) { return entry.second.ended; });
+  --walking_;
+  tidy();
 }
 
 void event_streams::fail_all(const error& why) {
   for (auto& [number, one] : std::exchange(streams_, {})) {
     one.ended = true;
-    send(one, {}, &why);
+    send(one, &why);
   }
 }
 
@@ -109,27 +132,54 @@ bool event_streams::take(stream& from, std::vector<session_event>& out) {
   return from.read.empty();
 }
 
-/// Takes events, reading on in the journal, until the credit is used up or the end is reached.
-result<void> event_streams::catch_up(stream& behind, std::vector<session_event>& out) {
+/// Takes events until the credit is used up, the end is reached, or the journal has to be read.
+/// @returns whether it was asked; then its answer goes on, and may have done so already
+bool event_streams::catch_up(stream& behind) {
   if (behind.snapshot) {
     if (behind.credit == 0)
-      return {};
+      return false;
     --behind.credit;
-    out.push_back(session_snapshot(machine_));
+    behind.out.push_back(session_snapshot(machine_));
     behind.snapshot = false;
     behind.live = true;
   }
-  while (!behind.live && take(behind, out) && !behind.ended) {
-    if (behind.order.sequence() >= end_of(behind)) {
-      behind.live = true;
-      break;
-    }
-    auto events = history_.next(behind.order, end_of(behind));
-    if (!events)
-      return fail(events);
-    behind.read = std::move(*events);
+  if (behind.live || !take(behind, behind.out) || behind.ended)
+    return false;
+  if (behind.order.sequence() < end_of(behind)) {
+    read_on(behind);
+    return true;
   }
-  return {};
+  behind.live = true;
+  return false;
+}
+
+/// Asks the journal for the next page.
+void event_streams::read_on(stream& behind) {
+  behind.reading = true;
+  consult_([this, number = behind.number, order = behind.order, last = end_of(behind),
+             pages = history_.pages()](journal& records) -> journal_answer {
+    auto moved = order;
+    auto events = pages.next(records, moved, last);
+    const auto found = std::make_shared<page>(page{std::move(moved), std::move(events)});
+    return [this, number, found] { read(number, std::move(*found)); };
+  });
+}
+
+void event_streams::read(std::uint64_t number, page found) {
+  const auto place = streams_.find(number);
+  if (place == streams_.end())
+    return; // it was given up meanwhile
+  auto& one = place->second;
+  one.reading = false;
+  if (found.events) {
+    one.order = std::move(found.order);
+    one.read = std::move(*found.events);
+    advance(one);
+  } else {
+    one.ended = true;
+    send(one, &found.events.error());
+  }
+  tidy();
 }
 
 sequence_number event_streams::end_of(const stream& one) const {
@@ -147,18 +197,15 @@ bool event_streams::over(const stream& one) const {
 }
 
 void event_streams::advance(stream& one) {
-  std::vector<session_event> out;
-  const auto caught = catch_up(one, out);
-  if (!caught) {
-    one.ended = true;
-    return send(one, out, &caught.error());
-  }
+  if (one.reading || catch_up(one))
+    return;
   one.ended = one.ended || over(one);
-  if (!out.empty() || one.ended)
-    send(one, out, nullptr);
+  if (!one.out.empty() || one.ended)
+    send(one, nullptr);
 }
 
-void event_streams::send(stream& to, const std::vector<session_event>& events, const error* why) {
+void event_streams::send(stream& to, const error* why) {
+  const auto events = std::exchange(to.out, {});
   send_(to.number, letter<schema::EventBatch>::make([&](schema::EventBatch::Builder b) {
     b.setSubscription(to.number);
     auto list = b.initEvents(static_cast<unsigned>(events.size()));

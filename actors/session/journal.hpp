@@ -75,6 +75,17 @@ class journal {
   virtual result<journal_head> claim(
     const session_id& session, epoch_t expected, const node_name& owner, const journal_record& claimed) = 0;
 
+  /// Told the new head, as claim() returns it. Called once, on one of the journal's own threads or before
+  /// begin_claim() returns: do no work in it, and throw nothing.
+  using claimed_head = std::function<void(result<journal_head>)>;
+
+  /// The same without waiting for it. An engine whose claims wait for anything has its own; this one is for
+  /// those that answer at once.
+  virtual void begin_claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed, claimed_head done) {
+    done(claim(session, expected, owner, claimed));
+  }
+
   virtual result<journal_head> head(const session_id& session) = 0;
 
   /// At most `limit` records from the sequence `from` on, in order, without gaps; none behind the end.

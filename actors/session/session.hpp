@@ -2,6 +2,7 @@
 
 #include "actors/model_card.hpp"
 #include "actors/session/journal.hpp"
+#include "actors/session/journal_clerks.hpp"
 #include "actors/session/session_limits.hpp"
 #include "actors/session/time_source.hpp"
 #include "messages/catalogue.hpp"
@@ -27,6 +28,8 @@ struct session_config {
   tokenizer_actor tokenizer;
   cache_tiers_actor cache; ///< of the worker; null: what it has of a session is not told
   std::shared_ptr<journal> records;
+  /// Wait for `records` in place of sessions; null: sessions wait themselves, as tests do.
+  std::shared_ptr<journal_clerks> clerks = nullptr;
   model_card model;
   node_name node;
   std::string incarnation; ///< of this start of the node: an owner is a node and an incarnation
@@ -53,8 +56,9 @@ struct session_start {
 /// Revives a session from its journal. A turn that was running goes on at once: the session is claimed with
 /// the next epoch, and generation continues behind the last committed token. Otherwise it is claimed when the
 /// first record has to be written. If the journal cannot be replayed, every request is answered with that
-/// error. An actor that is sent an exit message with `stale_epoch` or `not_found` as its reason tells its
-/// streams so: the session is to be looked for elsewhere.
+/// error; while it is being replayed, requests wait, in order and within bounds. An actor that is sent an
+/// exit message with `stale_epoch` or `not_found` as its reason tells its streams so: the session is to be
+/// looked for elsewhere.
 session_actor spawn_session(caf::actor_system& system, session_id session,
   std::shared_ptr<const session_config> config, const session_start& start = {});
 

@@ -5,6 +5,8 @@
 #include "messages/check.hpp"
 #include "messages/text.hpp"
 
+#include <iterator>
+#include <memory>
 #include <utility>
 
 namespace godwit {
@@ -18,21 +20,47 @@ bool is_fence(errc code) {
 
 } // namespace
 
-result<void> session_core::revive(std::optional<epoch_t> epoch) {
-  if (auto read = read_tail(); !read)
-    return read;
-  if (machine_.sequence() == 0)
-    return fail(errc::corrupt, "the journal of the session is empty");
-  const auto head = config_.records->head(machine_.id());
-  if (!head)
-    return fail(head);
-  served_ = config_.model.id == text_of(machine_.settings().getModel());
-  epoch_ = epoch.value_or(head->epoch);
-  // The same start of the same node goes on as the owner it is, unless a turn runs: then the claim counts the
-  // tries, also those that end in the death of the actor alone.
-  owned_ = machine_.running() == 0 && epoch_ == head->epoch && is_own_claim(*head);
-  revived_ = true;
-  return {};
+/// Asks the journal one thing. What comes when the session is lost is not heard any more.
+template <class Answer>
+void session_core::ask(std::function<Answer(journal&)> question, std::function<void(const Answer&)> then) {
+  ports_.consult(
+    [this, question = std::move(question), then = std::move(then)](journal& records) -> journal_answer {
+      const auto told = std::make_shared<const Answer>(question(records));
+      return [this, told, then] {
+        if (!lost_)
+          then(*told);
+      };
+    });
+}
+
+void session_core::ask_head(std::function<void(const result<journal_head>&)> then) {
+  ask<result<journal_head>>(
+    [session = machine_.id()](journal& records) { return records.head(session); }, std::move(then));
+}
+
+void session_core::revive(std::optional<epoch_t> epoch, finished done) {
+  asking_ = true;
+  const auto finish = [this, done = std::move(done)](const result<void>& outcome) {
+    asking_ = false;
+    done(outcome);
+  };
+  read_tail([this, epoch, finish](const result<void>& read) {
+    if (!read)
+      return finish(read);
+    if (machine_.sequence() == 0)
+      return finish(fail(errc::corrupt, "the journal of the session is empty"));
+    ask_head([this, epoch, finish](const result<journal_head>& head) {
+      if (!head)
+        return finish(fail(head));
+      served_ = config_.model.id == text_of(machine_.settings().getModel());
+      epoch_ = epoch.value_or(head->epoch);
+      // The same start of the same node goes on as the owner it is, unless a turn runs: then the claim counts
+      // the tries, also those that end in the death of the actor alone.
+      owned_ = machine_.running() == 0 && epoch_ == head->epoch && is_own_claim(*head);
+      revived_ = true;
+      finish({});
+    });
+  });
 }
 
 bool session_core::is_own_claim(const journal_head& head) const {
@@ -42,70 +70,93 @@ bool session_core::is_own_claim(const journal_head& head) const {
          && order.fingerprint() == config_.owner.fingerprint;
 }
 
-result<void> session_core::claim() {
+void session_core::claim(finished done) {
   // One that is closed, or that this node cannot go on with, is only shown.
   if (!served_ || machine_.closed())
-    return {};
-  auto owner = own();
-  // If only the answer was lost, the second try finds that.
-  if (!owner && !is_fence(owner.error().code))
-    owner = own();
-  if (!owner)
-    lost_by(owner.error());
-  return owner;
+    return done({});
+  const auto finish = [this, done = std::move(done)](const result<void>& owner) {
+    if (!owner)
+      lost_by(owner.error());
+    done(owner);
+  };
+  own([this, finish](const result<void>& owner) {
+    // If only the answer was lost, the second try finds that.
+    if (!owner && !is_fence(owner.error().code))
+      own(finish);
+    else
+      finish(owner);
+  });
 }
 
-/// Makes sure that the journal takes our records: claims the session if it has not been.
-result<void> session_core::own() {
-  if (owned_)
-    return {};
-  const auto before = config_.records->head(machine_.id());
-  if (!before)
-    return fail(before);
-  if (before->epoch != epoch_) {
-    if (auto read = read_tail(); !read)
-      return read;
-    if (!is_own_claim(*before))
-      return fail(errc::stale_epoch, "another node owns the session");
-    // An earlier claim of ours, of which the answer was lost.
-    epoch_ = before->epoch;
+/// Makes sure that the journal takes our records: claims the session, which was not ours yet.
+void session_core::own(const finished& then) {
+  asking_ = true;
+  const auto finish = [this, then](const result<void>& outcome) {
+    asking_ = false;
+    then(outcome);
+  };
+  // With what the journal has behind our state: someone may have written between our last look and the claim;
+  // now nobody else can.
+  const auto ours = [this, finish](epoch_t epoch) {
+    epoch_ = epoch;
     owned_ = true;
-    return {};
-  }
-  const auto claimed = claimed_record(config_.owner, before->epoch + 1, wall());
-  const auto head = config_.records->claim(machine_.id(), before->epoch, config_.owner.node, claimed);
-  if (!head)
-    return fail(head);
-  // Someone may have written between our last look and the claim; now nobody else can.
-  if (auto read = read_tail(); !read)
-    return read;
-  epoch_ = head->epoch;
-  owned_ = true;
-  return {};
+    finish({});
+  };
+  ask_head([this, finish, ours](const result<journal_head>& before) {
+    if (!before)
+      return finish(fail(before));
+    if (before->epoch != epoch_)
+      return read_tail([this, finish, ours, head = *before](const result<void>& read) {
+        if (!read)
+          return finish(read);
+        if (!is_own_claim(head))
+          return finish(fail(errc::stale_epoch, "another node owns the session"));
+        // An earlier claim of ours, of which the answer was lost.
+        ours(head.epoch);
+      });
+    auto record = claimed_record(config_.owner, before->epoch + 1, wall());
+    ports_.claim(before->epoch, std::move(record), [this, finish, ours](const result<journal_head>& head) {
+      if (lost_)
+        return;
+      if (!head)
+        return finish(fail(head));
+      read_tail([finish, ours, epoch = head->epoch](const result<void>& read) {
+        if (!read)
+          return finish(read);
+        ours(epoch);
+      });
+    });
+  });
 }
 
-/// Applies what the journal has behind our state.
-result<void> session_core::read_tail() {
-  std::vector<session_event> events;
-  while (true) {
-    const auto page = config_.records->read(machine_.id(), machine_.sequence() + 1, config_.limits.read_page);
-    if (!page)
-      return fail(page);
-    for (const auto& placed : *page) {
-      auto made = machine_.apply(placed);
-      if (!made)
-        return fail(made);
+/// Applies what the journal has behind our state, page by page.
+void session_core::read_tail(const finished& then) {
+  using page = result<std::vector<placed_record>>;
+  ask<page>([session = machine_.id(), from = machine_.sequence() + 1, limit = config_.limits.read_page](
+              journal& records) { return records.read(session, from, limit); },
+    [this, then](const page& found) {
+      if (!found)
+        return then(fail(found));
+      result<void> good;
+      std::vector<session_event> events;
+      for (const auto& placed : *found) {
+        auto made = machine_.apply(placed);
+        if (!made) {
+          good = fail(made);
+          break;
+        }
+        if (revived_)
+          std::move(made->begin(), made->end(), std::back_inserter(events));
+      }
+      ports_.passed(machine_.order());
+      settle(schema::EndCause::PEER_LOST);
+      // Streams read on behind what they were told of, so they are told of each page.
       if (revived_)
-        std::move(made->begin(), made->end(), std::back_inserter(events));
-    }
-    ports_.passed(machine_.order());
-    if (page->size() < config_.limits.read_page)
-      break;
-  }
-  settle(schema::EndCause::PEER_LOST);
-  if (revived_)
-    ports_.committed(events);
-  return {};
+        ports_.committed(events);
+      if (!good || found->size() < config_.limits.read_page)
+        return then(good);
+      read_tail(then);
+    });
 }
 
 void session_core::write(
@@ -160,28 +211,34 @@ void session_core::appended(result<sequence_number> outcome) {
   go_on();
 }
 
-/// After an append with an unknown outcome: what does the journal have? @returns whether to go on
+/// After an append with an unknown outcome: what does the journal have? @returns whether to go on at once
 bool session_core::reconcile() {
   if (sync_pause_.active(now()))
     return false;
-  const auto head = config_.records->head(machine_.id());
-  auto read = head ? read_tail() : result<void>(fail(head));
+  asking_ = true;
+  ask_head([this](const result<journal_head>& head) {
+    if (!head)
+      return reconciled(0, fail(head));
+    read_tail([this, epoch = head->epoch](const result<void>& read) { reconciled(epoch, read); });
+  });
+  return !asking_;
+}
+
+/// @param epoch of the head before that was read
+void session_core::reconciled(epoch_t epoch, const result<void>& read) {
+  asking_ = false;
   if (!read) {
     const auto code = read.error().code;
-    if (code == errc::not_found || code == errc::quarantined || code == errc::corrupt) {
-      lose(read.error());
-      return false;
-    }
+    if (code == errc::not_found || code == errc::quarantined || code == errc::corrupt)
+      return lose(read.error());
     sync_pause_.failed(now());
-    return false;
+    return go_on();
   }
-  if (head->epoch != epoch_) {
-    lose({errc::stale_epoch, "another owner has the session", {}, {}});
-    return false;
-  }
+  if (epoch != epoch_)
+    return lose({errc::stale_epoch, "another owner has the session", {}, {}});
   unsure_ = false;
   sync_pause_.succeeded();
-  return true;
+  go_on();
 }
 
 /// Brings what belongs to the running turn in line with the state behind new records.

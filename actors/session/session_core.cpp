@@ -59,7 +59,7 @@ void session_core::refuse_calls(const error& why) {
 
 bool session_core::quiet() const {
   const bool idle = machine_.running() == 0 || !served_;
-  return lost_ || (idle && !writing_ && !unsure_ && !preparing_ && calls_.empty());
+  return lost_ || (idle && !writing_ && !unsure_ && !asking_ && !preparing_ && calls_.empty());
 }
 
 std::uint32_t session_core::active() const {
@@ -94,7 +94,7 @@ void session_core::go_on() {
 
 /// Does the next thing that can be done. False: there is nothing, or it waits for an answer or a time.
 bool session_core::step() {
-  if (lost_ || writing_)
+  if (lost_ || writing_ || asking_)
     return false;
   if (unsure_)
     return reconcile();
@@ -104,6 +104,26 @@ bool session_core::step() {
   if (machine_.running() != 0)
     return drive_turn();
   return false;
+}
+
+/// Makes sure that the journal takes our records before the first call is decided; refuses it otherwise.
+/// @returns whether to go on at once
+bool session_core::own_for_call() {
+  own([this](const result<void>& owner) {
+    if (!owner) {
+      refuse_call(owner.error());
+      lost_by(owner.error());
+    }
+    go_on();
+  });
+  return !asking_;
+}
+
+/// Answers the first call with an error.
+void session_core::refuse_call(const error& why) {
+  auto refused = std::move(calls_.front());
+  finish_call();
+  std::visit([&](auto& one) { one.done(tl::unexpected<error>(why)); }, refused);
 }
 
 bool session_core::decide() {
@@ -140,17 +160,10 @@ bool session_core::decide(post_call& post) {
     return refuse({errc::unavailable, "the session's model is not served here", {}, "model_not_served"});
   if (auto good = check_admission(machine_, config_.limits); !good)
     return refuse(good.error());
-  if (auto owner = own(); !owner) {
-    const auto why = owner.error();
-    refuse(why);
-    return !lost_by(why);
-  }
-  // What the claim brought may have changed the answers above: the owner before may have written this message
-  // when its process was lost already.
-  if (known())
-    return true;
-  if (auto good = check_admission(machine_, config_.limits); !good)
-    return refuse(good.error());
+  // What the claim brings may change the answers above: the owner before may have written this message when
+  // its process was lost already.
+  if (!owned_)
+    return own_for_call();
   if (machine_.running() == 0 && !post.prompt) {
     auto task = next_prompt(machine_, text_of(message.getContent()));
     task.ticket = ++tickets_;
@@ -176,28 +189,21 @@ bool session_core::decide(post_call& post) {
 
 bool session_core::decide(cancel_call& cancel) {
   auto state = turn_state(machine_, cancel.turn);
-  auto done = std::move(cancel.done);
   const auto cause = cancel.cause;
-  finish_call();
-  if (!state) {
-    done(std::move(state));
-    return true;
-  }
-  const auto number = state->read().getTurn();
+  const auto number = state ? state->read().getTurn() : turn_number{0};
   const auto* turn = machine_.find(number);
   // Of a client that has left only those messages are cancelled that asked for it.
   const bool unasked =
     cause == schema::EndCause::CLIENT_LEFT && turn != nullptr && !turn->cancel_on_disconnect;
+  if (turn != nullptr && turn->ended == 0 && !unasked && !owned_) {
+    // Who meant the running turn means no later one.
+    cancel.turn = number;
+    return own_for_call();
+  }
+  auto done = std::move(cancel.done);
+  finish_call();
   if (turn == nullptr || turn->ended != 0 || unasked) {
     done(std::move(state));
-    return true;
-  }
-  if (auto owner = own(); !owner) {
-    done(fail(owner));
-    return !lost_by(owner.error());
-  }
-  if (turn = machine_.find(number); turn->ended != 0) {
-    done(turn_state(machine_, number));
     return true;
   }
   write(cancel_turn(machine_, number, cause, held_text(), wall()), cause,
@@ -211,15 +217,11 @@ bool session_core::decide(cancel_call& cancel) {
 }
 
 bool session_core::decide(close_call& close) {
+  if (!machine_.closed() && !owned_)
+    return own_for_call();
   auto done = std::move(close.done);
   const auto cause = std::move(close.cause);
   finish_call();
-  if (!machine_.closed()) {
-    if (auto owner = own(); !owner) {
-      done(fail(owner));
-      return !lost_by(owner.error());
-    }
-  }
   if (machine_.closed()) {
     done(session_info(machine_));
     return true;
@@ -286,21 +288,24 @@ void session_core::schedule() {
     next = std::min(next, std::max(time, start + 1));
     any = true;
   };
-  if (unsure_)
+  // While the journal is waited for, its answer is what goes on.
+  const bool waits = writing_ || asking_;
+  if (unsure_ && !waits)
     at(sync_pause_.until());
   if (machine_.running() != 0 && pause_.active(start))
     at(pause_.until());
-  if (stream_ && !writing_ && !unsure_)
+  if (stream_ && !waits && !unsure_)
     at(progress_ + config_.limits.stall.count());
   const bool asking = preparing_ && preparing_->turn == 0;
-  if (const auto end = machine_.expires_at(); end != 0 && !machine_.closed() && !expiring_ && !asking)
+  if (const auto end = machine_.expires_at();
+      end != 0 && !machine_.closed() && !expiring_ && !asking && !waits)
     at(std::max(start + std::max<std::int64_t>(end - wall(), 0), expiry_pause_.until()));
   if (any)
     ports_.wake_in(std::chrono::milliseconds(next - start));
 }
 
 void session_core::settle_drain() {
-  if (!draining_ || writing_ || unsure_ || !calls_.empty() || active() != 0)
+  if (!draining_ || writing_ || unsure_ || asking_ || !calls_.empty() || active() != 0)
     return;
   for (auto& done : std::exchange(drained_, {}))
     done();

@@ -2,6 +2,7 @@
 
 #include "actors/model_card.hpp"
 #include "actors/session/journal.hpp"
+#include "actors/session/journal_clerks.hpp"
 #include "actors/session/prompt_plan.hpp"
 #include "actors/session/retry_pause.hpp"
 #include "actors/session/session_limits.hpp"
@@ -31,6 +32,10 @@ class session_ports {
   virtual ~session_ports() = default;
   /// Write; answered by appended().
   virtual void append(append_request request) = 0;
+  /// Ask the journal; what the question returns is called with the session's other work, later or at once.
+  virtual void consult(journal_question question) = 0;
+  /// Claim the session from an epoch; `done` is called as that.
+  virtual void claim(epoch_t expected, journal_record claimed, journal::claimed_head done) = 0;
   /// Make a prompt; answered by prepared().
   virtual void prepare(prompt_task task) = 0;
   /// Start a generation; answered by generating(), then tokens().
@@ -60,8 +65,8 @@ struct session_core_config {
 };
 
 /// A live session without an actor: takes calls one after the other, decides each against the committed
-/// state, writes, and lets what follows happen only when it is written. At most one append is under way; what
-/// comes meanwhile waits, in bounded queues.
+/// state, writes, and lets what follows happen only when it is written. At most one append or one question to
+/// the journal is under way; what comes meanwhile waits, in bounded queues.
 class session_core {
  public:
   template <class Schema>
@@ -69,13 +74,15 @@ class session_core {
 
   session_core(session_id session, session_core_config config, session_ports& ports);
 
-  /// Replays the journal; reads until it is done.
+  using finished = std::function<void(const result<void>&)>;
+
+  /// Replays the journal, before anything else. Calls back with the journal's errors, `corrupt`,
+  /// `unsupported`; not at all if the session was stopped meanwhile, or lost.
   /// @param epoch the session is to be claimed from this one only; empty: from the one it is in
-  /// @returns the journal's errors, `corrupt`, `unsupported`
-  result<void> revive(std::optional<epoch_t> epoch = std::nullopt);
-  /// Claims the session now and not when something is to be written. @returns the journal's errors; after
+  void revive(std::optional<epoch_t> epoch, finished done);
+  /// Claims the session now and not when something is to be written. Calls back as revive() does; after
   /// `stale_epoch` the session is lost
-  result<void> claim();
+  void claim(finished done);
   /// Begins to work: a turn that was running goes on.
   void start() { go_on(); }
 
@@ -146,20 +153,26 @@ class session_core {
   bool decide(cancel_call& cancel);
   bool decide(close_call& close);
   void finish_call() { calls_.pop_front(); }
+  bool own_for_call();
+  void refuse_call(const error& why);
   void refuse_calls(const error& why);
   void expire();
   void schedule();
   void settle_drain();
 
   // Writing: session_commit.cpp.
-  result<void> own();
+  template <class Answer>
+  void ask(std::function<Answer(journal&)> question, std::function<void(const Answer&)> then);
+  void ask_head(std::function<void(const result<journal_head>&)> then);
+  void own(const finished& then);
   bool is_own_claim(const journal_head& head) const;
   /// Loses the session if that is what a failure means. @returns whether it does
   bool lost_by(const error& why);
-  result<void> read_tail();
+  void read_tail(const finished& then);
   void write(journal_records records, schema::EndCause cause, std::function<void(const result<void>&)> done);
   void settle(schema::EndCause cause);
   bool reconcile();
+  void reconciled(epoch_t epoch, const result<void>& read);
   void lose(const error& why);
 
   // The running turn: session_turn.cpp.
@@ -187,6 +200,7 @@ class session_core {
   std::deque<call> calls_;
   std::optional<pending_write> writing_;
   bool unsure_ = false; ///< an append may or may not have been written
+  bool asking_ = false; ///< the journal was asked whose the session is, or what it has
   std::optional<pending_prompt> preparing_;
   std::uint64_t tickets_ = 0;
   retry_pause pause_;      ///< of the running turn

@@ -8,10 +8,11 @@ namespace godwit {
 
 /// What bounds one session: every queue and every wait.
 struct session_limits {
-  std::size_t waiting_turns = 64;       ///< accepted messages behind the running turn; more are `overloaded`
-  std::size_t waiting_commands = 128;   ///< calls that wait for the journal; more are `overloaded`
-  std::size_t subscriptions = 64;       ///< streams that are open at once; more are `overloaded`
-  std::uint32_t token_credit = 64;      ///< tokens that the router may send ahead of their commit
+  std::size_t waiting_turns = 64;     ///< accepted messages behind the running turn; more are `overloaded`
+  std::size_t waiting_commands = 128; ///< calls that wait for the journal; more are `overloaded`
+  std::size_t open_calls = 1'024;  ///< calls that were not answered yet, of all kinds; more are `overloaded`
+  std::size_t subscriptions = 64;  ///< streams that are open at once; more are `overloaded`
+  std::uint32_t token_credit = 64; ///< tokens that the router may send ahead of their commit
   std::size_t tokens_per_record = 64;   ///< in one `released` record: what came while the last was written
   std::size_t read_page = 256;          ///< records read at once from the journal
   std::size_t fork_records = 1'000'000; ///< the longest journal that can be forked

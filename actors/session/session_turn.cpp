@@ -59,16 +59,16 @@ bool session_core::drive_turn() {
   const auto* turn = machine_.find(machine_.running());
   if (draining_ && !turn->prompted && !preparing_)
     return false;
-  if (auto owner = own(); !owner) {
-    if (lost_by(owner.error()))
-      return false;
-    ports_.report(owner.error());
-    pause_.failed(now());
-    return false;
+  if (!owned_) {
+    own([this](const result<void>& owner) {
+      if (!owner && !lost_by(owner.error())) {
+        ports_.report(owner.error());
+        pause_.failed(now());
+      }
+      go_on();
+    });
+    return !asking_;
   }
-  turn = machine_.find(machine_.running());
-  if (turn == nullptr)
-    return true; // the claim found that it had ended
   if (failure_) {
     const auto why = *failure_;
     write(
@@ -223,7 +223,7 @@ void session_core::end_failed(const error& why) {
 
 /// A generation without a token for too long is given up. Waiting for the journal is not its fault.
 void session_core::check_stall() {
-  if (!stream_ || stream_->ended() || writing_ || unsure_ || lost_
+  if (!stream_ || stream_->ended() || writing_ || unsure_ || asking_ || lost_
       || now() - progress_ < config_.limits.stall.count())
     return;
   const error why{errc::deadline, "no token came for too long", {}, "stalled"};

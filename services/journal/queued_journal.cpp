@@ -40,6 +40,14 @@ result<journal_head> queued_journal::claim(
   return wait_for(std::move(*change));
 }
 
+void queued_journal::begin_claim(const session_id& session, epoch_t expected, const node_name& owner,
+  const journal_record& claimed, claimed_head done) {
+  auto change = claim_of(session, expected, owner, claimed);
+  if (!change)
+    return done(fail(change));
+  queue().push(std::move(*change), std::move(done));
+}
+
 result<void> queued_journal::erase(const session_id& session) {
   if (auto head = wait_for(erase_of(session)); !head)
     return fail(head);

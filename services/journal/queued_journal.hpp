@@ -23,6 +23,8 @@ class queued_journal : public stored_journal {
   void append(append_request request, appended done) final;
   result<journal_head> claim(
     const session_id& session, epoch_t expected, const node_name& owner, const journal_record& claimed) final;
+  void begin_claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed, claimed_head done) final;
   result<void> erase(const session_id& session) final;
 
   const journal_counters& counters() const final { return counters_; }

@@ -1,13 +1,14 @@
 // Random lives of three nodes over one journal: they are killed, stopped and started, lose sight of each
-// other, workers fall, the journal's answers are lost, while clients post with keys and read on behind what
-// they have seen. Whatever happens, each message is in its session once, each turn ends once with the tokens
-// that the model gives, and each reader sees all events once and in order.
+// other, workers fall, the journal's answers are late or lost, while clients post with keys and read on
+// behind what they have seen. Whatever happens, each message is in its session once, each turn ends once with
+// the tokens that the model gives, and each reader sees all events once and in order.
 //
 // GODWIT_OWNER_SEEDS says how many lives; GODWIT_OWNER_FIRST_SEED the first of them.
 
 #include "tests/support/asked_number.hpp"
 #include "tests/unit/actors/directory/mesh_world.hpp"
 #include "tests/unit/actors/directory/slow_journal.hpp"
+#include "tests/unit/actors/session/held_clerks.hpp"
 
 #include <cstdlib>
 
@@ -46,6 +47,8 @@ class mesh_life : public mesh_world {
  public:
   explicit mesh_life(std::uint32_t seed) : mesh_world(0, quick()), dice_(seed) {
     config.records = records_;
+    config.clerks = clerks_;
+    clerks_->hold();
     config.limits.attempts = 1'000;
     config.limits.token_credit = 1 + seed % 7;
     config.limits.tokens_per_record = 1 + seed % 3;
@@ -59,6 +62,7 @@ class mesh_life : public mesh_world {
   }
   ~mesh_life() override {
     records_->close();
+    clerks_->resume();
     end();
   }
 
@@ -109,7 +113,7 @@ class mesh_life : public mesh_world {
   }
 
   void one_step() {
-    switch (roll(24)) {
+    switch (roll(27)) {
     case 0:
       return fall(roll(3));
     case 1:
@@ -141,6 +145,12 @@ class mesh_life : public mesh_world {
     case 17:
     case 18:
       return generate();
+    case 19:
+    case 20:
+    case 21:
+      if (clerks_->waiting() > 0)
+        clerks_->answer(roll(static_cast<std::uint32_t>(clerks_->waiting())));
+      return;
     default:
       for (auto left = roll(20); left > 0 && run_one(&dice_); --left) {
       }
@@ -240,8 +250,9 @@ class mesh_life : public mesh_world {
   void finish_work() {
     do {
       records_->commit_all();
+      clerks_->answer_all();
       run();
-    } while (records_->waiting() > 0 || work(5) > 0);
+    } while (records_->waiting() > 0 || clerks_->waiting() > 0 || work(5) > 0);
   }
 
   // Clients. They live outside, and reach the nodes that run.
@@ -349,6 +360,7 @@ class mesh_life : public mesh_world {
   }
 
   std::shared_ptr<slow_journal> records_ = std::make_shared<slow_journal>(log);
+  std::shared_ptr<held_clerks> clerks_ = std::make_shared<held_clerks>(records_);
   std::mt19937 dice_;
   std::deque<client> clients_;
   std::map<std::size_t, std::int64_t> missed_;

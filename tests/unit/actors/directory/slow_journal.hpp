@@ -3,14 +3,15 @@
 #include "actors/session/memory_journal.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
 namespace godwit {
 
-/// A memory journal whose appends wait until a test lets each through, in whatever order, as those of many
-/// nodes do that share a database. What was sent goes in although its node has died since.
+/// A memory journal whose appends and claims wait until a test lets each through, in whatever order, as those
+/// of many nodes do that share a database. What was sent goes in although its node has died since.
 class slow_journal final : public journal {
  public:
   explicit slow_journal(std::shared_ptr<memory_journal> below) : below_(std::move(below)) {}
@@ -21,11 +22,26 @@ class slow_journal final : public journal {
     return below_->open(session, tenant, owner, std::move(records), running);
   }
   void append(append_request request, appended done) override {
-    waiting_.emplace_back(std::move(request), std::move(done));
+    waiting_.emplace_back([below = below_, request = std::move(request), done = std::move(done)](bool open) {
+      if (open)
+        below->append(request, done);
+      else
+        done(fail(errc::unavailable, "the journal is closed"));
+    });
   }
   result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
     const journal_record& claimed) override {
     return below_->claim(session, expected, owner, claimed);
+  }
+  void begin_claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed, claimed_head done) override {
+    waiting_.emplace_back(
+      [below = below_, session, expected, owner, claimed, done = std::move(done)](bool open) {
+        if (open)
+          done(below->claim(session, expected, owner, claimed));
+        else
+          done(fail(errc::unavailable, "the journal is closed"));
+      });
   }
   result<journal_head> head(const session_id& session) override { return below_->head(session); }
   result<std::vector<placed_record>> read(
@@ -40,22 +56,22 @@ class slow_journal final : public journal {
   std::size_t waiting() const { return waiting_.size(); }
   /// Lets one through.
   void commit(std::size_t which) {
-    auto [request, done] = std::move(waiting_[which]);
+    const auto next = std::move(waiting_[which]);
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(which));
-    below_->append(std::move(request), std::move(done));
+    next(true);
   }
   void commit_all() {
     while (!waiting_.empty())
       commit(0);
   }
   void close() {
-    for (auto& [request, done] : std::exchange(waiting_, {}))
-      done(fail(errc::unavailable, "the journal is closed"));
+    for (const auto& next : std::exchange(waiting_, {}))
+      next(false);
   }
 
  private:
   std::shared_ptr<memory_journal> below_;
-  std::vector<std::pair<append_request, appended>> waiting_;
+  std::vector<std::function<void(bool open)>> waiting_;
 };
 
 } // namespace godwit

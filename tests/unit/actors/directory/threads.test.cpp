@@ -1,6 +1,7 @@
 // Many sessions on real threads: what the thread sanitizer is to see.
 
 #include "actors/directory/directory.hpp"
+#include "actors/session/session_records.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
 #include "tests/support/journal_over_memory.hpp"
@@ -17,8 +18,11 @@
 #include <catch2/catch.hpp>
 
 #include <atomic>
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 using namespace godwit;
@@ -65,6 +69,67 @@ class threaded_journal final : public journal_over_memory {
   std::vector<std::pair<append_request, appended>> waiting_;
   bool stopping_ = false;
   std::thread thread_{[this] { work(); }};
+};
+
+/// A journal that answers nothing about sessions while it is silent: whoever reads waits, and what is claimed
+/// waits without anybody's thread, as in engines with a queue.
+class silent_journal final : public journal_over_memory {
+ public:
+  result<journal_head> head(const session_id& session) override {
+    wait();
+    return inner.head(session);
+  }
+  result<std::vector<placed_record>> read(
+    const session_id& session, sequence_number from, std::size_t limit) override {
+    wait();
+    return inner.read(session, from, limit);
+  }
+  result<journal_head> claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed) override {
+    wait();
+    return inner.claim(session, expected, owner, claimed);
+  }
+  void begin_claim(const session_id& session, epoch_t expected, const node_name& owner,
+    const journal_record& claimed, claimed_head done) override {
+    const std::lock_guard lock(mutex_);
+    claims_.emplace_back([this, session, expected, owner, claimed, done = std::move(done)] {
+      done(inner.claim(session, expected, owner, claimed));
+    });
+    changed_.notify_all();
+  }
+
+  void silence(bool on) {
+    const std::lock_guard lock(mutex_);
+    silent_ = on;
+    changed_.notify_all();
+  }
+  /// @returns whether so many readers wait, or so many claims
+  bool wait_for(std::size_t readers, std::size_t claims, std::chrono::seconds patience) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, patience, [&] { return readers_ >= readers && claims_.size() >= claims; });
+  }
+  void let_claims() {
+    std::unique_lock lock(mutex_);
+    const auto claims = std::exchange(claims_, {});
+    lock.unlock();
+    for (const auto& one : claims)
+      one();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ++readers_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return !silent_; });
+    --readers_;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool silent_ = false;
+  std::size_t readers_ = 0;
+  std::vector<std::function<void()>> claims_;
 };
 
 /// A worker that generates as far as its credit goes.
@@ -343,4 +408,81 @@ TEST_CASE("three directories on threads of their own serve one journal, also whe
     caf::anon_send(one, stop_atom::value);
   caf::anon_send(shared.tokenizer, stop_atom::value);
   caf::anon_send(shared.router, stop_atom::value);
+}
+
+TEST_CASE("sixteen sessions that wait for a silent journal keep no other actor waiting") {
+  constexpr std::size_t sessions = 16;
+  constexpr auto patience = std::chrono::seconds(60);
+  caf::actor_system_config settings;
+  settings.set("scheduler.max-threads", 2U);
+  caf::actor_system system(settings);
+  std::atomic<request_id> requests{0};
+  const auto records = std::make_shared<silent_journal>();
+  directory_config config;
+  config.sessions.records = records;
+  config.sessions.model = {"toy", "toy-1", 4'000, 0, std::make_shared<toy_text>()};
+  config.sessions.node = node_name("a");
+  config.sessions.incarnation = "1";
+  config.sessions.time = system_time();
+  config.sessions.next_request = [&] { return ++requests; };
+  config.sessions.tokenizer = system.spawn(toy_tokenizer, std::make_shared<const toy_text>());
+  config.sessions.router = system.spawn(eager_router);
+  const auto tokenizer = config.sessions.tokenizer;
+  const auto router = config.sessions.router;
+  const auto peers = std::make_shared<fake_peers>(config.sessions.node);
+  config.peers = peers;
+  config.limits.settle = std::chrono::milliseconds(0); // the other node is known to be gone
+  // Turns that ran on a node that is lost.
+  const auto time = system_time()->wall_ms();
+  const session_owner other{node_name("b"), "1", "toy-1"};
+  std::vector<session_id> ids;
+  for (std::size_t i = 0; i < sessions; ++i) {
+    ids.push_back(new_session_id([i] { return 77 + i; }));
+    const auto wanted = letter<schema::SessionSettings>::make([&](auto b) {
+      b.setTenant("t");
+      b.initSampling().setSeed(i);
+      b.setMaxTokens(answer_length);
+    });
+    const auto post = letter<schema::PostMessage>::make([](auto b) { b.setContent("Hello"); });
+    REQUIRE(records->open(ids.back(), tenant_id("t"), other.node,
+      {opened_record(wanted.read(), "toy", "toy-1", time), claimed_record(other, 1, time),
+        accepted_record(1, post.read(), time)},
+      true));
+  }
+  records->silence(true);
+  const auto directory = spawn_directory(system, std::move(config));
+  {
+    caf::scoped_actor self(system);
+    const auto others_answer = [&] {
+      bool answered = false;
+      self->request(router, std::chrono::seconds(20), status_atom::value)
+        .receive([&](const letter<schema::ActorStatus>&) { answered = true; }, [](const caf::error&) {});
+      return answered;
+    };
+    const auto owned = [&] {
+      std::size_t count = 0;
+      for (const auto& id : ids)
+        if (const auto head = records->inner.head(id); head && head->owner.value == "a" && !head->running)
+          ++count;
+      return count;
+    };
+    // The journals cannot be read.
+    CHECK(records->wait_for(2, 0, patience));
+    CHECK(others_answer());
+    // They can, and all are claimed at once, but nothing is written.
+    records->silence(false);
+    CHECK(records->wait_for(0, sessions, patience));
+    CHECK(others_answer());
+    CHECK(owned() == 0);
+    // It writes again: every turn is gone on with.
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (owned() < sessions && std::chrono::steady_clock::now() < until) {
+      records->let_claims();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CHECK(owned() == sessions);
+  }
+  caf::anon_send(directory, stop_atom::value);
+  caf::anon_send(tokenizer, stop_atom::value);
+  caf::anon_send(router, stop_atom::value);
 }

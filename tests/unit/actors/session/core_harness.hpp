@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace godwit {
@@ -55,6 +56,7 @@ class core_harness : public session_ports {
   /// The process dies: what waits for the disk is lost.
   void crash() {
     core.reset();
+    questions.clear();
     log.reset();
     generations.clear();
     prompts.clear();
@@ -65,7 +67,12 @@ class core_harness : public session_ports {
       session_core_config{log, {"toy", "toy-1", with_.context, 0, text},
         {node_name("node"), incarnation(), "toy-1"}, time, [this] { return ++requests; }, with_.limits},
       *this);
-    REQUIRE(core->revive());
+    // A session takes no calls while it is being revived.
+    const bool was_slow = std::exchange(slow, false);
+    bool revived = false;
+    core->revive({}, [&](const result<void>& outcome) { revived = outcome.has_value(); });
+    REQUIRE(revived);
+    slow = was_slow;
     // The client reads on behind its last event: what was written when the node died may be new to it.
     for (auto& event : replay())
       if (seen.empty() || seen.back().place < event.place)
@@ -160,8 +167,24 @@ class core_harness : public session_ports {
   /// Lets everything happen until nothing more does.
   void settle() {
     log->resume();
-    while (make_prompt() || work(5) > 0) {
+    slow = false;
+    while (answer_question() || make_prompt() || work(5) > 0) {
     }
+  }
+
+  /// The journal is asked the oldest question, or its answer comes. @returns false if there is none
+  bool answer_question() {
+    if (questions.empty())
+      return false;
+    auto& next = questions.front();
+    if (!next.second) {
+      next.second = next.first(*log);
+      return true;
+    }
+    const auto answer = std::move(next.second);
+    questions.pop_front();
+    answer();
+    return true;
   }
 
   // What can be seen.
@@ -209,6 +232,17 @@ class core_harness : public session_ports {
         core->appended(std::move(outcome));
     });
   }
+  void consult(journal_question question) override {
+    if (slow)
+      questions.emplace_back(std::move(question), nullptr);
+    else
+      question (*log)();
+  }
+  void claim(epoch_t expected, journal_record claimed, journal::claimed_head done) override {
+    consult([this, expected, claimed, done = std::move(done)](journal& records) -> journal_answer {
+      return [done, head = records.claim(id, expected, node_name("node"), claimed)] { done(head); };
+    });
+  }
   void prepare(prompt_task task) override { prompts.push_back(std::move(task)); }
   void generate(letter<schema::GenerateRequest> mail) override {
     const auto request = mail.read().getRequest();
@@ -244,6 +278,8 @@ class core_harness : public session_ports {
   std::shared_ptr<const toy_text> text = std::make_shared<toy_text>();
   std::unique_ptr<session_core> core;
   request_id requests = 0;
+  bool slow = false; ///< questions to the journal wait for answer_question()
+  std::deque<std::pair<journal_question, journal_answer>> questions;
   std::deque<prompt_task> prompts;
   std::optional<error> prompt_failure;
   std::optional<error> refusal; ///< the router's answer

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 using namespace godwit;
@@ -15,15 +16,22 @@ namespace {
 class world {
  public:
   explicit world(std::size_t most = 64, std::size_t page = 3)
-    : history_(id, log, page),
-      streams(machine, history_, most, [this](std::uint64_t number, const letter<schema::EventBatch>& batch) {
-        for (const auto event : batch.read().getEvents()) {
-          ids[number].emplace_back(event.getId().cStr());
-          types[number].emplace_back(event.getType().cStr());
-        }
-        ended[number] = batch.read().getEnded();
-        errors[number] = batch.read().getErrorCode();
-      }) {}
+    : history_(id, page), streams(
+                            machine, history_, most,
+                            [this](std::uint64_t number, const letter<schema::EventBatch>& batch) {
+                              for (const auto event : batch.read().getEvents()) {
+                                ids[number].emplace_back(event.getId().cStr());
+                                types[number].emplace_back(event.getType().cStr());
+                              }
+                              ended[number] = batch.read().getEnded();
+                              errors[number] = batch.read().getErrorCode();
+                            },
+                            [this](journal_question question) {
+                              if (slow)
+                                questions.push_back(std::move(question));
+                              else
+                                question (*log)();
+                            }) {}
 
   /// Writes what a journal has behind what we have, in appends of one record.
   void write(const journal_builder& journal) {
@@ -49,7 +57,7 @@ class world {
       b.setCredit(credit);
       b.setPastOnly(true);
     });
-    auto number = streams.open(request.read());
+    auto number = opened(request);
     if (number)
       streams.feed(*number);
     return number;
@@ -69,7 +77,19 @@ class world {
       b.setOnlyTurn(only);
       b.setSnapshot(snapshot);
     });
-    return streams.open(request.read());
+    return opened(request);
+  }
+  result<std::uint64_t> opened(const letter<schema::SubscribeRequest>& request) {
+    result<std::uint64_t> number = fail(errc::internal, "no answer yet");
+    streams.open(request.read(), [&](result<std::uint64_t> outcome) { number = std::move(outcome); });
+    return number;
+  }
+  /// Lets the journal answer the oldest question.
+  void answer() {
+    REQUIRE(!questions.empty());
+    const auto question = std::move(questions.front());
+    questions.pop_front();
+    question (*log)();
   }
 
   std::vector<std::string> all_ids(
@@ -88,6 +108,8 @@ class world {
   std::map<std::uint64_t, std::vector<std::string>> types;
   std::map<std::uint64_t, bool> ended;
   std::map<std::uint64_t, int> errors;
+  bool slow = false; ///< questions to the journal wait for answer()
+  std::deque<journal_question> questions;
 
  private:
   event_history history_;
@@ -291,10 +313,10 @@ TEST_CASE("a stream of past events ends behind the last one, also while a turn r
 TEST_CASE("a place before what is kept is gone, and the history knows the oldest one") {
   world w(64, 100);
   w.write(two_turns());
-  event_history history(w.id, w.log, 3);
-  CHECK(history.oldest().value() == 1);
+  const event_pages pages(w.id, 3);
+  CHECK(pages.oldest(*w.log).value() == 1);
   w.log->forget(w.id, 5);
-  CHECK(history.oldest().value() == 5);
+  CHECK(pages.oldest(*w.log).value() == 5);
   const auto refused = w.try_open(100, w.all_ids().front());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::gone);
@@ -306,7 +328,8 @@ TEST_CASE("the marks of a long history stay few, and reading from any place is r
   journal.opened().accepted(1, "one").prompted(1, 0, {1});
   for (position_t i = 1; i <= 40'000; ++i)
     journal.released(1, i, {5}, "a");
-  event_history history(w.id, w.log, 100);
+  event_history history(w.id, 100);
+  const auto& pages = history.pages();
   event_maker order;
   std::vector<journal_record> records;
   for (const auto& record : journal.records) {
@@ -317,13 +340,70 @@ TEST_CASE("the marks of a long history stay few, and reading from any place is r
   CHECK(history.marks() <= 64);
   REQUIRE(w.log->open(w.id, tenant_id("t"), node_name("a"), records, true));
   for (const sequence_number sequence : {3U, 4U, 255U, 256U, 257U, 20'000U, 40'003U}) {
-    const auto place = history.seek({sequence, event_place::end});
+    const event_place at{sequence, event_place::end};
+    const auto place = pages.seek(*w.log, history.before(at), at);
     REQUIRE(place);
     CHECK(place->order.sequence() == sequence);
     CHECK(place->events.empty());
   }
-  auto place = history.seek({30'000, event_place::end});
-  const auto next = history.next(place->order, 40'003);
+  const event_place at{30'000, event_place::end};
+  CHECK(history.before(at).sequence() > 20'000);
+  auto place = pages.seek(*w.log, history.before(at), at);
+  const auto next = pages.next(*w.log, place->order, 40'003);
   REQUIRE(next->size() == 100);
   CHECK(next->front().place == event_place{30'001, 0});
+}
+
+TEST_CASE("while the journal is asked for the past, streams miss nothing and get nothing twice") {
+  world w(3);
+  auto journal = two_turns();
+  w.write(journal);
+  w.slow = true;
+  const auto behind = w.open(4);
+  const auto other = w.open(0);
+  REQUIRE(w.questions.size() == 2);
+  CHECK(w.ids[behind].empty());
+  // What is committed, granted and asked for meanwhile waits for the answer.
+  w.streams.grant(behind, 2);
+  w.write(journal.accepted(3, "three"));
+  CHECK(w.questions.size() == 2);
+  w.answer();
+  CHECK(w.ids[behind].empty()); // the next page
+  while (!w.questions.empty())
+    w.answer();
+  CHECK(w.ids[behind] == w.all_ids(0, 6));
+  w.streams.grant(behind, 100);
+  w.streams.grant(other, 3);
+  while (!w.questions.empty())
+    w.answer();
+  CHECK(w.ids[behind] == w.all_ids());
+  CHECK(w.ids[other] == w.all_ids(0, 3));
+  // A live one needs no journal.
+  w.write(journal.accepted(4, "four"));
+  CHECK(w.ids[behind] == w.all_ids());
+
+  // A stream that is given up while the journal is asked stays so, and one that is being opened counts.
+  w.streams.grant(other, 100);
+  REQUIRE(w.questions.size() == 1);
+  w.streams.drop(other, false);
+  w.answer();
+  CHECK(w.ids[other] == w.all_ids(0, 3));
+  std::vector<result<std::uint64_t>> opened;
+  const auto request = letter<schema::SubscribeRequest>::make([&](schema::SubscribeRequest::Builder b) {
+    b.setAfter(w.all_ids()[5]);
+    b.setCredit(100);
+  });
+  for (int i = 0; i < 3; ++i)
+    w.streams.open(
+      request.read(), [&](result<std::uint64_t> number) { opened.push_back(std::move(number)); });
+  REQUIRE(opened.size() == 1);
+  CHECK(opened[0].error().code == errc::overloaded);
+  while (!w.questions.empty())
+    w.answer();
+  REQUIRE(opened.size() == 3);
+  REQUIRE(opened[2]);
+  w.streams.feed(*opened[2]);
+  while (!w.questions.empty())
+    w.answer();
+  CHECK(w.ids[*opened[2]] == w.all_ids(6));
 }

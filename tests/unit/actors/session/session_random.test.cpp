@@ -56,7 +56,7 @@ class life {
   }
 
   void one_step() {
-    switch (roll(16)) {
+    switch (roll(19)) {
     case 0:
     case 1:
       world_.post("message " + std::to_string(roll(5)), roll(2) == 0 ? "k" + std::to_string(roll(5)) : "");
@@ -93,6 +93,13 @@ class life {
     case 11:
     case 12:
       world_.make_prompt();
+      break;
+    case 13:
+      world_.slow = !world_.slow;
+      break;
+    case 14:
+    case 15:
+      world_.answer_question();
       break;
     default:
       world_.work(1 + roll(4));
@@ -147,18 +154,19 @@ class life {
   /// A journal that ends after any record makes the first of the same events, also when they are read on from
   /// any place.
   void check_cuts(const std::vector<session_event>& events) {
-    event_history history(world_.id, world_.log, 3);
+    event_history history(world_.id, 3);
     event_maker order;
     for (const auto& record : world_.disk->sessions.at(world_.id).records) {
       REQUIRE(order.apply(record));
       history.passed(order);
     }
     for (std::size_t i = 0; i < events.size(); i += 1 + events.size() / 12) {
-      auto place = history.seek(events[i].place);
+      const auto& pages = history.pages();
+      auto place = pages.seek(*world_.log, history.before(events[i].place), events[i].place);
       REQUIRE(place);
       auto rest = std::move(place->events);
       while (place->order.sequence() < order.sequence()) {
-        const auto more = history.next(place->order, order.sequence());
+        const auto more = pages.next(*world_.log, place->order, order.sequence());
         REQUIRE(more);
         rest.insert(rest.end(), more->begin(), more->end());
       }

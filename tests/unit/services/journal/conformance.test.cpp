@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <future>
 #include <map>
 #include <mutex>
 #include <random>
@@ -175,6 +176,38 @@ TEMPLATE_TEST_CASE("of writers that race for a place exactly one wins", "[journa
     REQUIRE(won == 1);
   }
   CHECK(all(log) == winners);
+}
+
+TEMPLATE_TEST_CASE("claims that are not waited for end as others do, each told once", "[journal]", ENGINES) {
+  TestType engine;
+  auto& log = engine.log();
+  REQUIRE(log.open(one, tenant, node_a, {record("a")}, true));
+  const auto begin = [&](const session_id& of, epoch_t expected, std::string_view text) {
+    auto answer = std::make_shared<std::promise<result<journal_head>>>();
+    log.begin_claim(of, expected, node_b, record(text),
+      [answer](result<journal_head> head) { answer->set_value(std::move(head)); });
+    return answer->get_future();
+  };
+  const auto end = [](std::future<result<journal_head>> answer) -> result<journal_head> {
+    if (answer.wait_for(std::chrono::seconds(60)) != std::future_status::ready)
+      return fail(errc::internal, "no answer");
+    return answer.get();
+  };
+  auto first = begin(one, 1, "claimed");
+  auto second = begin(one, 1, "x");
+  auto third = begin(one, 2, "claimed again");
+  auto unknown = begin(session(2), 1, "x");
+  auto large = begin(one, 3, std::string(1 << 20, 'x'));
+  const auto head = end(std::move(first));
+  REQUIRE(head);
+  CHECK(head->epoch == 2);
+  CHECK(head->owner == node_b);
+  CHECK(head->sequence == 2);
+  CHECK(end(std::move(second)).error().code == errc::stale_epoch);
+  CHECK(end(std::move(third))->epoch == 3);
+  CHECK(end(std::move(unknown)).error().code == errc::not_found);
+  CHECK(end(std::move(large)).error().code == errc::too_large);
+  CHECK(all(log) == std::vector<std::string>{"a", "claimed", "claimed again"});
 }
 
 TEMPLATE_TEST_CASE("of nodes that race to claim a session exactly one owns it", "[journal]", ENGINES) {
