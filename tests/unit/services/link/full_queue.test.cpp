@@ -17,7 +17,8 @@ constexpr std::size_t room = 4;
 
 /// Nobody is suspected here, however long a thread is held up.
 void patient(link_options& options) {
-  options.core.peers.beat = moment(20'000'000);
+  options.core.peers.misses =
+    60; // but dialled again as soon as ever: the other may not have known this one yet
   options.core.peers.handshake = moment(60'000'000);
 }
 
