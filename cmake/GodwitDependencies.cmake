@@ -25,6 +25,9 @@ pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(libedit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)
+# Its headers need none of the folders that its package names, and those come out as other options when CMake runs again, which
+# would compile all that uses it again.
+set_target_properties(PkgConfig::zmq PROPERTIES INTERFACE_COMPILE_OPTIONS "" INTERFACE_INCLUDE_DIRECTORIES "${zmq_INCLUDEDIR}")
 pkg_check_modules(pq REQUIRED IMPORTED_TARGET libpq)
 if(GODWIT_TESTS)
   find_package(Catch2 2 REQUIRED)
