@@ -1,7 +1,7 @@
 #include "actors/supervisor/part_handle.hpp"
 
 #include "messages/actor_error.hpp"
-#include "messages/actor_types.hpp"
+#include "messages/respond.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/actor_proxy.hpp>
@@ -9,17 +9,10 @@
 #include <caf/exit_reason.hpp>
 #include <caf/make_actor.hpp>
 #include <caf/message.hpp>
-#include <caf/system_messages.hpp>
 
 namespace godwit {
 
 namespace {
-
-void respond(const caf::strong_actor_ptr& sender, caf::message_id id, const caf::strong_actor_ptr& from,
-  caf::message content) {
-  if (sender && id.is_request())
-    sender->enqueue(from, id.response_id(), std::move(content), nullptr);
-}
 
 class part_actor final : public caf::actor_proxy {
  public:
@@ -28,14 +21,9 @@ class part_actor final : public caf::actor_proxy {
 
   const char* name() const override { return "part"; }
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override {
-    const auto& content = what->content();
-    if (content.match_elements<caf::exit_msg>() || content.match_elements<caf::down_msg>()
-        || content.match_elements<stop_atom>())
-      return;
     const caf::strong_actor_ptr self(ctrl());
-    if (content.match_elements<drain_atom>())
-      return respond(what->sender, what->mid, self, caf::make_message(letter<schema::Drained>()));
-    place_->pass(self, std::move(what), host);
+    if (!stood_aside(*what, self))
+      place_->pass(self, std::move(what), host);
   }
   void kill_proxy(caf::execution_unit* host, caf::error reason) override { cleanup(std::move(reason), host); }
 

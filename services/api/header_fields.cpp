@@ -1,6 +1,7 @@
 #include "services/api/header_fields.hpp"
 
 #include "services/api/field_reader.hpp"
+#include "services/http/text.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -23,10 +24,6 @@ bool all_of(std::string_view text, std::size_t max_size, Predicate allowed) {
   return !text.empty() && text.size() <= max_size && std::all_of(text.begin(), text.end(), allowed);
 }
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
 /// A media type without its parameters and the space around it, in lower case.
 std::string media_type(std::string_view text) {
   text = text.substr(0, text.find(';'));
@@ -35,16 +32,13 @@ std::string media_type(std::string_view text) {
     return {};
   text = text.substr(first, text.find_last_not_of(" \t") - first + 1);
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), lower);
+  std::transform(out.begin(), out.end(), out.begin(), http::lower);
   return out;
 }
 
 /// Which of two is meant is a guess, and a proxy in front may make another one.
 bool twice(const http::headers& fields, std::string_view name) {
-  const auto same = [&](const auto& field) {
-    return std::equal(field.first.begin(), field.first.end(), name.begin(), name.end(),
-      [](char a, char b) { return lower(a) == lower(b); });
-  };
+  const auto same = [&](const auto& field) { return http::same_token(field.first, name); };
   return std::count_if(fields.begin(), fields.end(), same) > 1;
 }
 

@@ -1,5 +1,7 @@
 #include "services/gateway/traceparent.hpp"
 
+#include "services/http/text.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -14,10 +16,6 @@ constexpr std::size_t half = 16;
 constexpr std::size_t span_at = 36;
 constexpr std::size_t flags_at = 53;
 constexpr std::size_t whole = 55;
-
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 /// Lower-case hexadecimal digits and nothing else.
 std::optional<std::uint64_t> hex(std::string_view digits) {
@@ -49,8 +47,7 @@ trace_context parse_traceparent(std::string_view value) {
 }
 
 trace_context trace_of(const http::request& request) {
-  constexpr std::string_view name = "traceparent";
-  const auto same = [&](const auto& field) { return std::ranges::equal(field.first, name, {}, lower); };
+  const auto same = [](const auto& field) { return http::same_token(field.first, "traceparent"); };
   if (std::ranges::count_if(request.fields, same) != 1)
     return {};
   return parse_traceparent(std::ranges::find_if(request.fields, same)->second);

@@ -3,6 +3,7 @@
 #include "actors/trace/timeout_watch.hpp"
 #include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
+#include "messages/respond.hpp"
 #include "services/link/asked_requests.hpp"
 #include "services/link/end_watch.hpp"
 #include "services/link/given_actors.hpp"

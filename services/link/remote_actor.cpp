@@ -1,17 +1,12 @@
 #include "services/link/remote_actor.hpp"
 
 #include "messages/actor_error.hpp"
+#include "messages/respond.hpp"
 
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
 namespace godwit::link {
-
-void respond(const caf::strong_actor_ptr& sender, caf::message_id id, const caf::strong_actor_ptr& from,
-  caf::message content) {
-  if (sender && id.is_request())
-    sender->enqueue(from, id.response_id(), std::move(content), nullptr);
-}
 
 std::string remote_actor::watched_name() const {
   return (where_.name.empty() ? std::string("an actor") : where_.name) + " on " + where_.node;

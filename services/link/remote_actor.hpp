@@ -87,8 +87,4 @@ class remote_asker final : public caf::actor_proxy, public trace_carrier {
   std::uint64_t request_;
 };
 
-/// Answers a request of CAF. Nothing happens if `id` is of no request.
-void respond(const caf::strong_actor_ptr& sender, caf::message_id id, const caf::strong_actor_ptr& from,
-  caf::message content);
-
 } // namespace godwit::link

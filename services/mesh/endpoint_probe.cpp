@@ -1,11 +1,11 @@
 #include "services/mesh/endpoint_probe.hpp"
 
+#include "messages/descriptor.hpp"
 #include "services/mesh/host.hpp"
 
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,22 +19,6 @@ namespace godwit {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-class socket_handle {
- public:
-  explicit socket_handle(const addrinfo& at)
-    : number_(::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol)) {}
-  ~socket_handle() {
-    if (number_ >= 0)
-      ::close(number_);
-  }
-  socket_handle(const socket_handle&) = delete;
-  socket_handle& operator=(const socket_handle&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 bool wait_for(int socket, short what, clock::time_point end) {
   pollfd one{socket, what, 0};
@@ -84,8 +68,9 @@ bool speaks_zmtp(const std::string& endpoint, std::chrono::milliseconds patience
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   const auto end = clock::now() + patience;
   for (const auto* at = found; at != nullptr; at = at->ai_next) {
-    const socket_handle one(*at);
-    if (one.number() >= 0 && connected(one.number(), *at, end) && greets(one.number(), end))
+    const descriptor one(
+      ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at->ai_protocol));
+    if (one && connected(*one, *at, end) && greets(*one, end))
       return true;
   }
   return false;

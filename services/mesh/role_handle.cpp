@@ -1,33 +1,19 @@
 #include "services/mesh/role_handle.hpp"
 
 #include "messages/actor_error.hpp"
-#include "messages/actor_types.hpp"
+#include "messages/respond.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/mailbox_element.hpp>
 #include <caf/make_actor.hpp>
 #include <caf/message.hpp>
-#include <caf/system_messages.hpp>
 
 namespace godwit {
 
-namespace {
-
-void respond(const caf::mailbox_element& what, const caf::strong_actor_ptr& from, caf::message content) {
-  if (what.sender && what.mid.is_request())
-    what.sender->enqueue(from, what.mid.response_id(), std::move(content), nullptr);
-}
-
-} // namespace
-
 void role_actor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) {
-  const auto& content = what->content();
-  if (content.match_elements<caf::exit_msg>() || content.match_elements<caf::down_msg>()
-      || content.match_elements<stop_atom>())
-    return;
   const caf::strong_actor_ptr self(ctrl());
-  if (content.match_elements<drain_atom>())
-    return respond(*what, self, caf::make_message(letter<schema::Drained>()));
+  if (stood_aside(*what, self))
+    return;
   if (!what->mid.is_request()) {
     auto listeners = targets_->listeners();
     if (listeners.empty()) {
@@ -44,7 +30,7 @@ void role_actor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* hos
     return;
   }
   ++targets_->refused;
-  respond(*what, self, caf::make_message(to_caf_error(targets_->refusal())));
+  respond(what->sender, what->mid, self, caf::make_message(to_caf_error(targets_->refusal())));
 }
 
 caf::strong_actor_ptr make_role_actor(caf::actor_system& system, std::shared_ptr<role_targets> targets) {

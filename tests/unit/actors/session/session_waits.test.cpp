@@ -25,6 +25,21 @@ class waiting_world : public actor_world {
       run();
     }
   }
+  /// A session with a message whose journal answers nothing from here on.
+  struct asked {
+    session_id id;
+    session_actor session;
+    std::string behind; ///< the place before the message
+  };
+  asked say_and_hold() {
+    auto id = open();
+    auto session = spawn(id);
+    const auto posted = post(session, "Hello");
+    settle();
+    std::string behind = (***posted).read().getEventBefore().cStr();
+    clerks->hold();
+    return {std::move(id), std::move(session), std::move(behind)};
+  }
   std::string status(const session_actor& session) {
     const auto answer = ask<letter<schema::ActorStatus>>(session, status_atom::value);
     REQUIRE(answer->has_value());
@@ -144,12 +159,7 @@ TEST_CASE("a session that ends before its journal was read answers who waits") {
 
 TEST_CASE("whoever asks the journal by way of a session is answered when that ends") {
   waiting_world world;
-  const auto id = world.open();
-  const auto session = world.spawn(id);
-  const auto posted = world.post(session, "Hello");
-  world.settle();
-  const std::string behind = (***posted).read().getEventBefore().cStr();
-  world.clerks->hold();
+  const auto [id, session, behind] = world.say_and_hold();
   const auto info = world.ask<info_letter>(session, info_atom::value);
   const auto fork = world.ask<info_letter>(session, letter<schema::ForkRequest>());
   const auto stream = world.subscribe_behind(session, behind);
@@ -166,12 +176,7 @@ TEST_CASE("whoever asks the journal by way of a session is answered when that en
 
 TEST_CASE("a session whose journal is read slowly streams and forks as any other") {
   waiting_world world;
-  const auto id = world.open();
-  const auto session = world.spawn(id);
-  const auto posted = world.post(session, "Hello");
-  world.settle();
-  const std::string behind = (***posted).read().getEventBefore().cStr();
-  world.clerks->hold();
+  const auto [id, session, behind] = world.say_and_hold();
   const auto stream = world.subscribe_behind(session, behind);
   const auto fork = world.ask<info_letter>(session, letter<schema::ForkRequest>());
   // The session goes on; the fork is of what it was.

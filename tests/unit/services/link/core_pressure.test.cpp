@@ -9,11 +9,7 @@ using namespace godwit::link;
 using namespace godwit::link::simulated;
 
 TEST_CASE_METHOD(pair_of_nodes, "a peer that takes nothing has its queue bounded, and loses its place") {
-  core_options small;
-  small.peers.letters = {.parcels = 10, .bytes = 1 << 20};
-  alpha = net.start("alpha", small, 10'000'000);
-  net.introduce("alpha", "beta");
-  net.pass(6 * second);
+  start_again(alpha, "alpha", 10);
   REQUIRE(alpha->up("beta"));
   beta->letters.clear();
   // A request that finds no place is refused, and nothing is lost by that.
@@ -52,11 +48,7 @@ TEST_CASE_METHOD(pair_of_nodes, "a peer that takes nothing has its queue bounded
 }
 
 TEST_CASE_METHOD(pair_of_nodes, "an answer that finds no place costs the peer its place, not its time") {
-  core_options small;
-  small.peers.letters = {.parcels = 2, .bytes = 1 << 20};
-  beta = net.start("beta", small, 10'000'000);
-  net.introduce("alpha", "beta");
-  net.pass(6 * second);
+  start_again(beta, "beta", 2);
   REQUIRE(beta->up("alpha"));
   std::vector<reply_token> tokens;
   beta->serve = [&](std::uint64_t, const reply_token& token) { tokens.push_back(token); };

@@ -24,6 +24,15 @@ struct pair_of_nodes {
     REQUIRE(beta->up("alpha"));
   }
 
+  /// Starts one of them again with room for so many letters to the other, and lets them meet.
+  void start_again(std::shared_ptr<node>& one, const std::string& name, std::size_t letters) {
+    core_options small;
+    small.peers.letters = {.parcels = letters, .bytes = 1 << 20};
+    one = net.start(name, small, 10'000'000);
+    net.introduce("alpha", "beta");
+    net.pass(6 * second);
+  }
+
   /// What became of a request.
   struct outcome {
     int calls = 0;

@@ -19,18 +19,23 @@ std::string at(std::uint16_t port) {
   return "tcp://127.0.0.1:" + std::to_string(port);
 }
 
+/// Listens on loopback, and gives the port.
+std::uint16_t listen_somewhere(int socket) {
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof where;
+  REQUIRE(::bind(socket, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0);
+  REQUIRE(::listen(socket, 1) == 0);
+  REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&where), &size) == 0);
+  return ntohs(where.sin_port);
+}
+
 /// A program that says something to who connects, once, and hangs up.
 class talker {
  public:
   explicit talker(std::string words) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in where{};
-    where.sin_family = AF_INET;
-    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof where;
-    REQUIRE(::bind(socket_, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0);
-    REQUIRE(::listen(socket_, 1) == 0);
-    REQUIRE(::getsockname(socket_, reinterpret_cast<sockaddr*>(&where), &size) == 0);
-    port_ = ntohs(where.sin_port);
+    port_ = listen_somewhere(socket_);
     thread_ = std::thread([this, words = std::move(words)] {
       const int client = ::accept(socket_, nullptr, nullptr);
       if (client < 0)
@@ -73,13 +78,6 @@ TEST_CASE("a program that greets as ZeroMQ does is one, and nobody else is") {
 
 TEST_CASE("a program that says nothing is waited for only so long") {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof where;
-  REQUIRE(::bind(socket, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0);
-  REQUIRE(::listen(socket, 1) == 0);
-  REQUIRE(::getsockname(socket, reinterpret_cast<sockaddr*>(&where), &size) == 0);
-  CHECK_FALSE(speaks_zmtp(at(ntohs(where.sin_port)), 50ms));
+  CHECK_FALSE(speaks_zmtp(at(listen_somewhere(socket)), 50ms));
   ::close(socket);
 }
