@@ -64,8 +64,10 @@ std::shared_ptr<const letter_body> letter_body::copy(
   return std::make_shared<const letter_body>(std::move(words), std::move(attachments));
 }
 
-result<std::shared_ptr<const letter_body>> parse_letter(std::span<const std::byte> bytes,
-  capnp::StructSchema schema, std::vector<attachment> attachments, letter_limits limits) {
+namespace {
+
+result<std::shared_ptr<const letter_body>> check_and_copy(std::span<const std::byte> bytes,
+  capnp::StructSchema schema, std::vector<attachment> attachments, const letter_limits& limits) {
   if (bytes.size() > limits.bytes)
     return fail(errc::too_large, "a letter of " + std::to_string(bytes.size())
                                    + " bytes is over the limit of " + std::to_string(limits.bytes));
@@ -80,9 +82,9 @@ result<std::shared_ptr<const letter_body>> parse_letter(std::span<const std::byt
   try {
     const auto words = kj::arrayPtr(reinterpret_cast<const capnp::word*>(aligned.data()), aligned.size());
     capnp::ReaderOptions options;
-    // Three times over what is there: for the walk, the sizing and the copy; and a little, so that a letter
-    // that sheds unused words in its copy is not refused where it goes next. Pointers that share a target
-    // count each time, so a small message cannot unfold into a large one.
+    // Three times over what is there: for the walk, the sizing and the copy; and a little, for what costs
+    // without taking space. Pointers that share a target count each time, so a small message cannot unfold
+    // into a large one.
     options.traversalLimitInWords = 3 * aligned.size() + spare_words;
     options.nestingLimit = limits.depth;
     capnp::FlatArrayMessageReader reader(words, options);
@@ -97,6 +99,18 @@ result<std::shared_ptr<const letter_body>> parse_letter(std::span<const std::byt
     // The description quotes the library, never the content.
     return fail(errc::corrupt, std::string("a letter is malformed: ") + exception.getDescription().cStr());
   }
+}
+
+} // namespace
+
+result<std::shared_ptr<const letter_body>> parse_letter(std::span<const std::byte> bytes,
+  capnp::StructSchema schema, std::vector<attachment> attachments, letter_limits limits) {
+  auto body = check_and_copy(bytes, schema, std::move(attachments), limits);
+  // One that sheds unused words in its copy has less to spare where it goes next: who is to read it there
+  // decides whether it is a letter.
+  if (body && (*body)->bytes().size() < bytes.size())
+    return check_and_copy((*body)->bytes(), schema, (*body)->attachments(), limits);
+  return body;
 }
 
 } // namespace godwit::detail

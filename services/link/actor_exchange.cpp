@@ -144,20 +144,23 @@ class exchange final : public actor_exchange,
     const auto link = link_.lock();
     if (!link)
       return;
+    const error stopping{errc::draining, "this node is stopping", {}, {}};
+    // What is not found may be what close() has let go a moment ago.
+    const auto refuse = [&](const error& why) { link->fail(token, closed_ ? stopping : why); };
     if (closed_)
-      return link->fail(token, {errc::draining, "this node is stopping", {}, {}});
+      return refuse(stopping);
     const auto [to, signature] = find(mail);
     if (!to.actor)
-      return link->fail(
-        token, {errc::not_found, "no actor is called " + std::string(mail.header.name) + " here", {}, {}});
+      return refuse(
+        {errc::not_found, "no actor is called " + std::string(mail.header.name) + " here", {}, {}});
     if (signature == nullptr)
-      return link->fail(token, {errc::unsupported, "the actor does not know this message", {}, {}});
+      return refuse({errc::unsupported, "the actor does not know this message", {}, {}});
     node_references table(*this, std::string(mail.from));
     auto content = signature->in.unpack(mail, table);
     if (!content) {
       if (!names_nobody(content.error()))
         count(malformed_);
-      return link->fail(token, content.error());
+      return refuse(content.error());
     }
     const auto number = asked_.next();
     caf::actor_config config;
@@ -170,6 +173,13 @@ class exchange final : public actor_exchange,
       asked.since = std::chrono::steady_clock::now();
     }
     asked_.add(number, std::move(asked));
+    if (closed_) {
+      // close() may have ended those that were asked without this one.
+      if (const auto late = asked_.forget(token)) {
+        end_asker(*late, end_cause::draining);
+        return refuse(stopping);
+      }
+    }
     to.actor->enqueue(asker, caf::make_message_id(number), std::move(*content), nullptr);
   }
 

@@ -198,6 +198,20 @@ TEST_CASE("a small message cannot unfold into a large one") {
     bytes(message({struct_pointer(0, 1, 1), 0, list_pointer(0, 0, (1U << 29) - 1)}))));
 }
 
+TEST_CASE("a letter is not accepted for the sake of words that it does not use") {
+  // A list of elements without size, in a field that nobody knows: it takes no space, but time. Where words
+  // that nothing points at allow for it, its copy, which has none, would be refused by the next node.
+  const auto padded = [](std::uint64_t elements, std::size_t unused) {
+    words content{struct_pointer(0, 1, 1), 0, list_pointer(0, 0, elements)};
+    content.resize(content.size() + unused, 0);
+    return survives<schema::CreditGrant>(bytes(message(content)));
+  };
+  CHECK(padded(1000, 0));
+  CHECK(padded(1000, 100'000));
+  CHECK_FALSE(padded(100'000, 0));
+  CHECK_FALSE(padded(100'000, 100'000));
+}
+
 TEST_CASE("a text without its end is refused") {
   const auto valid = chat();
   std::vector<std::byte> sent(valid.bytes().begin(), valid.bytes().end());

@@ -16,6 +16,10 @@
 #include <caf/typed_event_based_actor.hpp>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 using namespace godwit;
 using namespace godwit::link;
 using namespace std::chrono_literals;
@@ -360,6 +364,46 @@ TEST_CASE("whoever works for another node is told why nobody waits any more, and
   w.exchange->on_cancel({"n", 1, correlation}, end_cause::cancelled);
   w.scheduler.run();
   CHECK(ends.size() == 4);
+}
+
+TEST_CASE("a request that comes while its node stops is answered with that, wherever it meets it") {
+  for (int round = 0; round < 60; ++round) {
+    world w;
+    w.exchange->publish("part", w.system.spawn([](common_actor::pointer) -> common_actor::behavior_type {
+      return {
+        [](status_atom) { return letter<schema::ActorStatus>(); },
+        [](drain_atom) { return letter<schema::Drained>(); },
+        [](stop_atom) {},
+      };
+    }));
+    w.scheduler.run();
+    // More than there are cores, so that some have been halted somewhere.
+    std::atomic<std::uint64_t> sent = 0;
+    std::atomic<bool> over = false;
+    std::vector<std::thread> networks;
+    for (int i = 0; i < 5; ++i)
+      networks.emplace_back([&] {
+        incoming mail;
+        mail.from = "n";
+        mail.header.kind = frame_kind::request;
+        mail.header.name = "part";
+        mail.header.type = type_of<common_actor>(status_atom::value);
+        while (!over)
+          w.exchange->on_request(mail, {"n", 1, ++sent});
+      });
+    while (sent < 1000)
+      std::this_thread::yield();
+    w.exchange->close();
+    const auto before = sent.load();
+    while (sent < before + 10)
+      std::this_thread::yield();
+    over = true;
+    for (auto& each : networks)
+      each.join();
+    const auto failures = w.link->get(&silent_link::failures);
+    CHECK(failures.size() >= 5);
+    CHECK(std::ranges::count(failures, errc::draining) == std::ssize(failures));
+  }
 }
 
 TEST_CASE("the trace of a call goes with its requests, over actors between, to other nodes, and no further") {
