@@ -2,8 +2,12 @@
 
 #include "messages/check.hpp"
 
-#define XXH_INLINE_ALL
+// Whole pages are hashed here: with the widest vectors that the processor has, of which the library chooses.
+#define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <array>
 

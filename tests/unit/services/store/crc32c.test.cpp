@@ -2,9 +2,26 @@
 
 #include <catch2/catch.hpp>
 
+#include <random>
 #include <string>
+#include <string_view>
 
 using namespace godwit;
+
+namespace {
+
+/// Bit by bit, from the definition.
+std::uint32_t plain(std::string_view bytes) {
+  std::uint32_t crc = ~0U;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit)
+      crc = crc >> 1U ^ ((crc & 1U) != 0 ? 0x82f63b78U : 0U);
+  }
+  return ~crc;
+}
+
+} // namespace
 
 TEST_CASE("the CRCs are those of RFC 3720, appendix B.4") {
   std::string rising(32, '\0');
@@ -25,21 +42,26 @@ TEST_CASE("a CRC may be computed in pieces of any length, from any address") {
   std::string text(300, '\0');
   for (std::size_t i = 0; i < text.size(); ++i)
     text[i] = static_cast<char>(i * 31 + i / 7);
-  // Bit by bit, from the definition.
-  const auto plain = [](std::string_view bytes) {
-    std::uint32_t crc = ~0U;
-    for (const char byte : bytes) {
-      crc ^= static_cast<unsigned char>(byte);
-      for (int bit = 0; bit < 8; ++bit)
-        crc = crc >> 1U ^ ((crc & 1U) != 0 ? 0x82f63b78U : 0U);
-    }
-    return ~crc;
-  };
   for (std::size_t from = 0; from < 9; ++from)
     for (std::size_t cut = from; cut <= text.size(); cut += 5) {
       const auto whole = std::string_view(text).substr(from);
       REQUIRE(crc32c(crc32c(0, whole.substr(0, cut - from)), whole.substr(cut - from)) == plain(whole));
     }
+}
+
+TEST_CASE("the CRC of a long text is that of its bits, one after the other") {
+  std::mt19937_64 random(5);
+  std::string text(40'000, '\0');
+  for (auto& byte : text)
+    byte = static_cast<char>(random());
+  for (int round = 0; round < 60; ++round) {
+    const auto from = random() % 100;
+    const auto size = random() % (text.size() - from);
+    const auto part = std::string_view(text).substr(from, size);
+    REQUIRE(crc32c(0, part) == plain(part));
+    const auto cut = random() % (size + 1);
+    REQUIRE(crc32c(crc32c(0, part.substr(0, cut)), part.substr(cut)) == plain(part));
+  }
 }
 
 TEST_CASE("RocksDB's own calls come here") {
