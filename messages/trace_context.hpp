@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace godwit {
 
@@ -17,5 +18,8 @@ struct trace_context {
   bool sampled() const { return (flags & 1U) != 0; }
   bool operator==(const trace_context&) const = default;
 };
+
+/// A trace for which something is done later, held until that is over (see keep_trace); null: none.
+using kept_trace = std::shared_ptr<const trace_context>;
 
 } // namespace godwit

@@ -1,6 +1,7 @@
 #include "actors/handover/prompt_fetch_steps.hpp"
 
 #include "actors/device/step_letters.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/text.hpp"
 
@@ -74,10 +75,12 @@ caf::result<ready> take(
                                           promise})
                       .first;
   count(self);
-  const auto probed = [self, request, transfer, source, priority = ask.getPriority()](std::uint32_t known) {
+  const auto probed = [self, request, transfer, source, priority = ask.getPriority(),
+                        trace = current_trace()](std::uint32_t known) {
     auto* which = find(self, request, transfer);
     if (which == nullptr)
       return;
+    const trace_scope scope(trace);
     if (which->logic.probed(known, self->state.parts->limits))
       return order(self, request, *which, source, priority);
     ++self->state.parts->counters->short_prompts;

@@ -55,6 +55,7 @@ struct search {
   letter<schema::GenerateRequest> ask;
   generation_sink_actor sink;
   caf::typed_response_promise<accepted> promise;
+  trace_context trace;
   std::vector<std::size_t> refused; ///< workers that did not want it
 };
 
@@ -97,6 +98,7 @@ void try_worker(self_pointer self, const std::shared_ptr<search>& what, std::siz
       return try_another(self, what, worker, std::move(why));
     what->promise.deliver(to_caf_error(why));
   };
+  const trace_scope scope(what->trace);
   const auto& chosen = state.workers[worker];
   const auto placement = caf::actor_cast<placement_actor>(self);
   if (const auto source = state.placed->source_of(request); !source.empty())
@@ -111,7 +113,7 @@ caf::typed_response_promise<accepted> generate(
   auto promise = self->make_response_promise<accepted>();
   const auto worker = self->state.placed->place(ask.read());
   if (worker)
-    try_worker(self, std::make_shared<search>(search{ask, sink, promise, {}}), *worker);
+    try_worker(self, std::make_shared<search>(search{ask, sink, promise, current_trace(), {}}), *worker);
   else
     promise.deliver(to_caf_error(worker.error()));
   return promise;

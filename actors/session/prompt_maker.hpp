@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/session/prompt_plan.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/catalogue.hpp"
 #include "messages/text.hpp"
@@ -59,6 +60,7 @@ class prompt_maker : public std::enable_shared_from_this<prompt_maker<Self>> {
       }
       b.setTextOnly(text_only);
     });
+    const trace_scope scope(task_.trace);
     self_->request(tokenizer_, timeout_, std::move(request))
       .then([then](const letter<schema::RenderedChat>& chat) { then(chat.read()); },
         [me = this->shared_from_this()](const caf::error& why) { me->fail_with(why); });
@@ -80,6 +82,7 @@ class prompt_maker : public std::enable_shared_from_this<prompt_maker<Self>> {
         capnp::Data::Reader(reinterpret_cast<const capnp::byte*>(plan.rest.data()), plan.rest.size()));
       b.setSpecial(true);
     });
+    const trace_scope scope(task_.trace);
     self_->request(tokenizer_, timeout_, std::move(request))
       .then(
         [me = this->shared_from_this(), kept](const letter<schema::TokenIds>& found) {

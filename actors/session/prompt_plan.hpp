@@ -2,6 +2,7 @@
 
 #include "actors/tokenizer/token_text.hpp"
 #include "messages/ids.hpp"
+#include "messages/trace_context.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,7 @@ struct prompt_task {
   std::size_t before = 0;
   std::uint32_t prompt_length = 0; ///< of the turn before
   std::vector<token_id> answer;    ///< what it generated
+  kept_trace trace;                ///< for which the prompt is made
 };
 
 /// A turn's prompt: the first `kept` tokens of the session's sequence so far, then `tokens`.

@@ -84,7 +84,8 @@ inner_actor::behavior_type session(self_pointer self, session_id id,
     },
     [self](const letter<schema::PostMessage>& mail) {
       return once_sound<letter<schema::MessageAccepted>>(
-        self, [mail](session_shell& shell, const auto& done) { shell.core().post(mail, done); });
+        self, [mail, trace = keep_trace(current_trace())](
+                session_shell& shell, const auto& done) { shell.core().post(mail, done, trace); });
     },
     [self](const letter<schema::SubscribeRequest>& mail, const event_sink_actor& sink) {
       return once_sound<letter<schema::Subscribed>>(

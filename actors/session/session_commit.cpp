@@ -266,6 +266,7 @@ void session_core::settle(schema::EndCause cause) {
   if (turn_ == machine_.running())
     return;
   turn_ = machine_.running();
+  std::erase_if(traces_, [this](const auto& each) { return machine_.find(each.first)->ended != 0; });
   text_.reset();
   prompt_.reset();
   failure_.reset();

@@ -20,8 +20,9 @@ session_core::session_core(session_id session, session_core_config config, sessi
   limits.attempts = std::max(limits.attempts, 1U);
 }
 
-void session_core::post(letter<schema::PostMessage> message, answer<schema::MessageAccepted> done) {
-  enqueue(post_call{std::move(message), std::move(done), std::nullopt});
+void session_core::post(
+  letter<schema::PostMessage> message, answer<schema::MessageAccepted> done, kept_trace trace) {
+  enqueue(post_call{std::move(message), std::move(done), std::move(trace), std::nullopt});
 }
 
 void session_core::cancel(turn_number turn, schema::EndCause cause, answer<schema::TurnState> done) {
@@ -60,6 +61,11 @@ void session_core::refuse_calls(const error& why) {
 bool session_core::quiet() const {
   const bool idle = machine_.running() == 0 || !served_;
   return lost_ || (idle && !writing_ && !unsure_ && !asking_ && !preparing_ && calls_.empty());
+}
+
+kept_trace session_core::trace() const {
+  const auto found = traces_.find(stream_ ? stream_->turn() : machine_.running());
+  return found == traces_.end() ? nullptr : found->second;
 }
 
 std::uint32_t session_core::active() const {
@@ -144,6 +150,8 @@ bool session_core::decide(post_call& post) {
       return refuse(stored.error());
     if (!*stored)
       return false;
+    // Its turn may be one that an earlier owner began, whose trace is not known here.
+    trace_turn((*stored)->read().getTurn(), post.trace);
     post.done(std::move(**stored));
     finish_call();
     return true;
@@ -167,6 +175,7 @@ bool session_core::decide(post_call& post) {
   if (machine_.running() == 0 && !post.prompt) {
     auto task = next_prompt(machine_, text_of(message.getContent()));
     task.ticket = ++tickets_;
+    task.trace = post.trace;
     preparing_ = {task.ticket, 0};
     ports_.prepare(std::move(task));
     return !preparing_;
@@ -176,15 +185,21 @@ bool session_core::decide(post_call& post) {
   auto records =
     accept_message(machine_, message, machine_.running() == 0 ? &*post.prompt : nullptr, held_text(), wall());
   auto done = std::move(post.done);
+  auto trace = std::move(post.trace);
   finish_call();
   write(std::move(records), schema::EndCause::INTERRUPTED,
-    [this, turn, sequence, done = std::move(done)](const result<void>& written) {
-      if (written)
-        done(accepted_answer(turn, sequence, machine_.ids(), false));
-      else
-        done(fail(written));
+    [this, turn, sequence, done = std::move(done), trace = std::move(trace)](const result<void>& written) {
+      if (!written)
+        return done(fail(written));
+      trace_turn(turn, trace);
+      done(accepted_answer(turn, sequence, machine_.ids(), false));
     });
   return true;
+}
+
+void session_core::trace_turn(turn_number turn, const kept_trace& trace) {
+  if (const auto* which = machine_.find(turn); trace && which != nullptr && which->ended == 0)
+    traces_.try_emplace(turn, trace);
 }
 
 bool session_core::decide(cancel_call& cancel) {

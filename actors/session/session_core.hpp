@@ -14,10 +14,12 @@
 #include "messages/result.hpp"
 #include "messages/schemas/generation.capnp.h"
 #include "messages/schemas/session.capnp.h"
+#include "messages/trace_context.hpp"
 
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,7 +89,8 @@ class session_core {
   void start() { go_on(); }
 
   // Calls. Each is answered once, when its outcome is in the journal.
-  void post(letter<schema::PostMessage> message, answer<schema::MessageAccepted> done);
+  /// @param trace for which the message's turn is run as well, while this is its owner
+  void post(letter<schema::PostMessage> message, answer<schema::MessageAccepted> done, kept_trace trace = {});
   void cancel(turn_number turn, schema::EndCause cause, answer<schema::TurnState> done);
   void close(std::string cause, answer<schema::SessionInfo> done);
   /// Takes no more messages and starts no more turns; calls back when the running one has ended.
@@ -112,11 +115,14 @@ class session_core {
   /// Turns that run here now, 0 or 1.
   std::uint32_t active() const;
   bool draining() const { return draining_; }
+  /// For which the generation of now, or the running turn, is.
+  kept_trace trace() const;
 
  private:
   struct post_call {
     letter<schema::PostMessage> message;
     answer<schema::MessageAccepted> done;
+    kept_trace trace;
     std::optional<prepared_prompt> prompt;
   };
   struct cancel_call {
@@ -153,6 +159,8 @@ class session_core {
   bool decide(cancel_call& cancel);
   bool decide(close_call& close);
   void finish_call() { calls_.pop_front(); }
+  /// A turn is for a trace, unless it has one.
+  void trace_turn(turn_number turn, const kept_trace& trace);
   bool own_for_call();
   void refuse_call(const error& why);
   void refuse_calls(const error& why);
@@ -198,6 +206,7 @@ class session_core {
   bool working_ = false; ///< inside go_on()
 
   std::deque<call> calls_;
+  std::map<turn_number, kept_trace> traces_; ///< of turns that have not ended
   std::optional<pending_write> writing_;
   bool unsure_ = false; ///< an append may or may not have been written
   bool asking_ = false; ///< the journal was asked whose the session is, or what it has

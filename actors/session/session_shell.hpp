@@ -9,6 +9,7 @@
 #include "actors/session/session.hpp"
 #include "actors/session/session_core.hpp"
 #include "actors/session/session_views.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/catalogue.hpp"
 #include "messages/text.hpp"
@@ -352,18 +353,21 @@ class session_shell final : public session_ports {
     const auto sink = make_generation_sink(self_->system(), caf::strong_actor_ptr(self_->ctrl()),
       [me = inner_actor(self_), number] { caf::anon_send(me, orphan_atom::value, number); });
     generations_.add(sink);
+    const trace_scope scope(core_.trace());
     self_->request(config_->router, config_->limits.request_timeout, std::move(request), sink)
       .then([this, number](const letter<schema::GenerateAccepted>&) { core_.generating(number, {}); },
         [this, number](
           const caf::error& why) { core_.generating(number, tl::unexpected<error>(from_caf_error(why))); });
   }
   void grant(request_id request, std::uint32_t tokens) override {
+    const trace_scope scope(trace_or_current());
     self_->send(config_->router, letter<schema::CreditGrant>::make([&](schema::CreditGrant::Builder b) {
       b.setRequest(request);
       b.setTokens(tokens);
     }));
   }
   void abandon(request_id request, schema::EndCause cause) override {
+    const trace_scope scope(trace_or_current());
     self_->send(config_->router, letter<schema::CancelRequest>::make([&](schema::CancelRequest::Builder b) {
       b.initRequests(1).set(0, request);
       b.setCause(cause);
@@ -392,6 +396,7 @@ class session_shell final : public session_ports {
       leave(why);
   }
   void report(const error& what) override {
+    const trace_scope scope(trace_or_current());
     if (config_->report)
       config_->report(core_.machine().id(), what);
   }
@@ -415,6 +420,11 @@ class session_shell final : public session_ports {
       self_->send(self_, end_atom::value);
     else
       self_->quit(to_caf_error(why));
+  }
+  /// That of the turn, or of whoever has called.
+  trace_context trace_or_current() const {
+    const auto turn = core_.trace();
+    return turn ? *turn : current_trace();
   }
   session_kv kv_of(schema::CacheHoldings::Reader has) const {
     return {has.getDevice(), has.getHost(), has.getDisk(), suspended_};

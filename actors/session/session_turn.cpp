@@ -100,6 +100,7 @@ bool session_core::prompt_turn(const session_turn& turn) {
   if (!prompt_) {
     auto task = next_prompt(machine_, turn.message);
     task.ticket = ++tickets_;
+    task.trace = trace();
     preparing_ = {task.ticket, turn.turn};
     ports_.prepare(std::move(task));
     return !preparing_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cinttypes>
 #include <cstdio>
+#include <memory>
 #include <utility>
 
 namespace godwit {
@@ -62,6 +63,13 @@ trace_carrier::trace_carrier(const trace_context& carried) : carried_(carried) {
 trace_carrier::~trace_carrier() {
   if (carried_.known())
     carriers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+kept_trace keep_trace(const trace_context& trace) {
+  if (!trace.known())
+    return nullptr;
+  const auto held = std::make_shared<const trace_carrier>(trace);
+  return {held, &held->carried()};
 }
 
 trace_context trace_of(const caf::strong_actor_ptr& sender) {

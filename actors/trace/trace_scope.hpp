@@ -4,7 +4,8 @@
 // a sender: the actor of one call, or whoever asks from another node, carries its trace all its life. Where
 // an actor asks another while it is asked, the request takes the trace along to the next actor that was
 // started by spawn_traced. Letters without an answer take none along: they would hand a trace around for
-// ever.
+// ever. What an actor does later for somebody, behind its answer, it does in a scope of its own, with a
+// trace that it has kept.
 
 #include "messages/trace_context.hpp"
 
@@ -24,6 +25,7 @@ const trace_context& current_trace();
 class trace_scope {
  public:
   explicit trace_scope(const trace_context& trace);
+  explicit trace_scope(const kept_trace& trace) : trace_scope(trace ? *trace : trace_context{}) {}
   ~trace_scope();
   trace_scope(const trace_scope&) = delete;
   trace_scope& operator=(const trace_scope&) = delete;
@@ -53,6 +55,9 @@ class trace_carrier {
 
   const trace_context carried_;
 };
+
+/// Keeps a trace: while it is held, messages are looked at for traces. @returns null for one that is unknown
+kept_trace keep_trace(const trace_context& trace);
 
 /// What an actor carries; unknown if it is no carrier.
 trace_context trace_of(const caf::strong_actor_ptr& sender);

@@ -493,6 +493,12 @@ common_actor node_actors::start_directory(caf::actor_system& system) {
   sessions.next_request = next_request;
   sessions.random = random_number;
   sessions.report = [out = from_.out](const session_id& session, const error& why) {
+    if (const auto& trace = current_trace(); trace.known()) {
+      const auto text = to_traceparent(trace);
+      out->warn("session",
+        {{"session", session.value}, {"code", to_string(why.code)}, {"why", why.message}, {"trace", text}});
+      return;
+    }
     out->warn("session", {{"session", session.value}, {"code", to_string(why.code)}, {"why", why.message}});
   };
   sessions.limits.tokens_per_record = settings.commit_tokens;

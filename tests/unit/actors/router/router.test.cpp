@@ -6,6 +6,7 @@
 #include "tests/unit/actors/node/scripted_part.hpp"
 #include "tests/unit/actors/router/scripted_worker.hpp"
 
+#include <caf/event_based_actor.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
 #include <catch2/catch.hpp>
@@ -197,6 +198,35 @@ TEST_CASE("what a worker refuses before it begins goes to another one") {
     CHECK(*w.place(id) == "two");
   CHECK(one.log->cancelled.empty());
   CHECK(w.gauge_of("requests") == 8);
+}
+
+TEST_CASE("each worker that is tried is asked for the trace of the request") {
+  world w;
+  auto& one = w.worker("one");
+  auto& two = w.worker("two");
+  for (auto* each : {&one, &two}) {
+    w.join(*each);
+    each->log->refusal = error{errc::overloaded, "not me", {}, {}};
+  }
+  const trace_context trace{1, 2, 3, 1};
+  const auto place_for = [&](const trace_context& whose, request_id id) {
+    spawn_for(whose, w.system, [&w, id](caf::event_based_actor* self) {
+      const auto request = letter<schema::GenerateRequest>::make([&](schema::GenerateRequest::Builder b) {
+        b.setRequest(id);
+        b.setModel("m");
+        b.initTokens(16);
+      });
+      self->request(w.router, std::chrono::seconds(5), request, w.sink)
+        .then([](const letter<schema::GenerateAccepted>&) {}, [](const caf::error&) {});
+    });
+    w.scheduler.run();
+  };
+  place_for(trace, 1);
+  CHECK((one.log->traces == std::vector{trace}));
+  CHECK((two.log->traces == std::vector{trace}));
+  place_for({}, 2);
+  CHECK_FALSE(one.log->traces.back().known());
+  CHECK_FALSE(two.log->traces.back().known());
 }
 
 TEST_CASE("a worker that drains is not asked again until it joins again") {

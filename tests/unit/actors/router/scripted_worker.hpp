@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/router/router.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 
 #include <caf/actor_system.hpp>
@@ -18,6 +19,7 @@ namespace godwit::test {
 struct scripted_worker {
   struct told {
     std::optional<error> refusal;
+    std::vector<trace_context> traces; ///< for which it was asked, by those that it refused as well
     std::vector<request_id> taken;
     std::vector<std::string> sources; ///< of those that came with one
     std::vector<placement_actor> placements;
@@ -26,10 +28,11 @@ struct scripted_worker {
   };
 
   scripted_worker(caf::actor_system& system, std::string called) : name(std::move(called)) {
-    prefill = system.spawn([log = log](prefill_actor::pointer self) -> prefill_actor::behavior_type {
+    prefill = spawn_traced(system, [log = log](prefill_actor::pointer self) -> prefill_actor::behavior_type {
       return {
         [log](const letter<schema::GenerateRequest>& mail, const generation_sink_actor&,
           const placement_actor& placement) -> caf::result<letter<schema::GenerateAccepted>> {
+          log->traces.push_back(current_trace());
           if (log->refusal)
             return to_caf_error(*log->refusal);
           log->taken.push_back(mail.read().getRequest());

@@ -3,6 +3,7 @@
 #include "actors/session/memory_journal.hpp"
 #include "actors/session/session.hpp"
 #include "actors/session/session_records.hpp"
+#include "actors/trace/spawn_traced.hpp"
 #include "messages/actor_error.hpp"
 #include "tests/support/toy_generation.hpp"
 #include "tests/support/toy_tokenizer.hpp"
@@ -55,7 +56,7 @@ class actor_world {
     config.random = [this] { return ++randoms * 0x9e3779b97f4a7c15U; };
     config.report = [this](const session_id&, const error& what) { reports.push_back(what.code); };
     config.tokenizer = system.spawn(toy_tokenizer, text);
-    config.router = system.spawn([this](router_actor::pointer self) { return router(self); });
+    config.router = spawn_traced(system, [this](router_actor::pointer self) { return router(self); });
   }
   virtual ~actor_world() {
     for (const auto& handle : caches_)
@@ -196,6 +197,7 @@ class actor_world {
   request_id requests = 0;
   std::uint64_t randoms = 0;
   std::map<request_id, generation> generations;
+  std::vector<trace_context> traces; ///< for which generations were asked for
   std::vector<schema::EndCause> abandoned;
   std::vector<errc> reports;
   std::map<std::uint64_t, inbox> inboxes;
@@ -224,6 +226,7 @@ class actor_world {
     return {
       [this](const letter<schema::GenerateRequest>& mail, const generation_sink_actor& sink) {
         generations[mail.read().getRequest()] = {toy_generation(mail.read()), sink};
+        traces.push_back(current_trace());
         return letter<schema::GenerateAccepted>();
       },
       [this](const letter<schema::CreditGrant>& mail) {

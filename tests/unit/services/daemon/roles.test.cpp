@@ -17,6 +17,14 @@ nlohmann::json tokens_alone(std::uint32_t count) {
   return alone.tokens_of_turn(session);
 }
 
+double gauge(const tiny_node& of, const char* node, const char* actor, const char* name) {
+  const auto listed = tiny_node::body_of(of.ask("GET", std::string("/v1/actors?node=") + node));
+  for (const auto& each : listed["data"])
+    if (each["name"] == actor)
+      return each["gauges"].value(name, -1.0); // none while it is being started again
+  return -1.0;
+}
+
 } // namespace
 
 TEST_CASE("a worker on another node gives the tokens that one node gives") {
@@ -67,6 +75,39 @@ TEST_CASE("a turn goes on with another worker when the first one is gone") {
   const tiny_node two(mesh.settings("two", worker_roles));
   one.reset();
   CHECK(front.tokens_of_turn(session) == expected);
+}
+
+TEST_CASE("the trace of a message goes to every node that works for its turn, also when it is begun again") {
+  const std::string trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const tiny_mesh mesh{"door", "core", "prompts", "one", "two"};
+  const auto settings = [&](const char* node, const char* roles) {
+    auto out = mesh.settings(node, roles);
+    out.handover_min_tokens = 64;
+    return out;
+  };
+  tiny_node door(settings("door", "gateway"), false);
+  const tiny_node core(settings("core", "session,router,tokenizer"), false);
+  const tiny_node prompts(settings("prompts", "prefill"));
+  auto one = std::make_unique<tiny_node>(settings("one", "decode,cache"));
+  door.wait_until_ready();
+  tiny_node::until([&] { return gauge(door, "core", "router", "prompt_nodes") == 1; });
+  one->faults->slow = true;
+  const auto session = door.open_session(300);
+  door.say(session, std::string(400, 'q'), "traceparent: " + trace + "\r\n");
+  const auto serves = [&](const tiny_node& node, const char* asker, const char* actor) {
+    tiny_node::until([&] { return node.has_served(asker, actor, trace); });
+  };
+  serves(core, "door", "directory");
+  // Behind the answer to the message.
+  serves(*one, "core", "intake");
+  serves(prompts, "one", "prompts");
+  tiny_node::until([&] { return door.events(session).find("event: token") != std::string::npos; });
+  const tiny_node two(settings("two", "decode,cache"));
+  one.reset();
+  door.tokens_of_turn(session);
+  CHECK(two.has_served("core", "intake", trace));
+  // Nothing is kept of it behind its end.
+  tiny_node::until([] { return !trace_carrier::any(); });
 }
 
 TEST_CASE(
@@ -125,13 +166,6 @@ TEST_CASE("prompts computed on one node and streams on another give the tokens t
   auto prompts = std::make_unique<tiny_node>(settings("prompts", "prefill"));
   const tiny_node streams(settings("streams", "decode,cache"));
   front.wait_until_ready();
-  const auto gauge = [](const tiny_node& of, const char* node, const char* actor, const char* name) {
-    const auto listed = tiny_node::body_of(of.ask("GET", std::string("/v1/actors?node=") + node));
-    for (const auto& each : listed["data"])
-      if (each["name"] == actor)
-        return each["gauges"].value(name, -1.0); // none while it is being started again
-    return -1.0;
-  };
   tiny_node::until([&] { return gauge(front, "front", "router", "prompt_nodes") == 1; });
   const auto session = front.open_session(60);
   front.say(session, question);

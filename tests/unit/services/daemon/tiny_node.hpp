@@ -1,6 +1,7 @@
 #pragma once
 
 #include "actors/device/same_thread.hpp"
+#include "actors/trace/trace_scope.hpp"
 #include "services/daemon/node_actors.hpp"
 #include "services/daemon/node_mesh.hpp"
 #include "services/http/server.hpp"
@@ -22,6 +23,8 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -146,6 +149,11 @@ class tiny_node {
       if (!others)
         FAIL(others.error().message);
       from.others = std::move(*others);
+      from.others->exchange.served = [this](const link::served_request& one) {
+        const std::lock_guard lock(served_mutex_);
+        served_.insert(
+          std::string(one.node) + " " + std::string(one.actor) + " " + to_traceparent(one.trace));
+      };
     }
     auto actors = node_actors::start(*system_, std::move(from));
     if (!actors)
@@ -174,9 +182,11 @@ class tiny_node {
   tiny_node& operator=(const tiny_node&) = delete;
 
   /// The whole answer to a request: status line, fields, body.
-  std::string ask(const std::string& method, const std::string& path, const std::string& body = {}) const {
+  /// @param fields more of the head, each with its end of line
+  std::string ask(const std::string& method, const std::string& path, const std::string& body = {},
+    const std::string& fields = {}) const {
     http::test::raw_client client(server_->port());
-    client.send(method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+    client.send(method + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + fields);
     if (!body.empty())
       client.send(
         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n");
@@ -198,9 +208,9 @@ class tiny_node {
     REQUIRE(made.contains("id"));
     return made["id"];
   }
-  void say(const std::string& session, const std::string& text) const {
+  void say(const std::string& session, const std::string& text, const std::string& fields = {}) const {
     const auto answer =
-      ask("POST", "/v1/sessions/" + session + "/messages", R"({"content":")" + text + "\"}");
+      ask("POST", "/v1/sessions/" + session + "/messages", R"({"content":")" + text + "\"}", fields);
     INFO(answer);
     REQUIRE(answer.starts_with("HTTP/1.1 202 "));
   }
@@ -264,11 +274,18 @@ class tiny_node {
     return whole_stream(client);
   }
   std::uint16_t port() const { return server_->port(); }
+  /// Whether a node has asked an actor of this one for a trace that is sampled.
+  bool has_served(const std::string& node, const std::string& actor, const std::string& traceparent) const {
+    const std::lock_guard lock(served_mutex_);
+    return served_.contains(node + " " + actor + " " + traceparent);
+  }
 
   std::shared_ptr<node_faults> faults = std::make_shared<node_faults>();
   std::shared_ptr<mortal_journal> records = std::make_shared<mortal_journal>(faults);
 
  private:
+  mutable std::mutex served_mutex_;
+  std::set<std::string> served_;
   temporary_folder folder_;
   std::filesystem::path file_ = folder_.path() / "tiny.gguf";
   std::shared_ptr<std::FILE> words_{std::tmpfile(), [](std::FILE* file) { std::fclose(file); }};
