@@ -229,27 +229,28 @@ void watch_mesh(metrics& figures, source_of_mesh source) {
         out.push_back({{}, now->figures().registry_trouble.empty() ? 1.0 : 0.0});
       return out;
     });
-  figures.watch_each(
-    "godwit_link_references", metric_kind::level, "Actors of this node that others hold", [source] {
+  const auto of_all = [&](const char* name, metric_kind kind, const char* help, auto read) {
+    figures.watch_each(name, kind, help, [source, read] {
       values out;
       if (const auto now = source())
-        out.push_back({{}, static_cast<double>(now->figures().references)});
+        out.push_back({{}, static_cast<double>(read(now->figures()))});
       return out;
     });
-  figures.watch_each("godwit_link_dead_letters_total", metric_kind::total,
-    "Letters to nodes or actors that are not there", [source] {
-      values out;
-      if (const auto now = source())
-        out.push_back({{}, static_cast<double>(now->figures().dead_letters)});
-      return out;
-    });
-  figures.watch_each("godwit_link_malformed_messages_total", metric_kind::total,
-    "Messages of other nodes that no actor could be given, in good frames", [source] {
-      values out;
-      if (const auto now = source())
-        out.push_back({{}, static_cast<double>(now->figures().malformed_messages)});
-      return out;
-    });
+  };
+  of_all("godwit_link_references", metric_kind::level, "Actors of this node that others hold",
+    [](const mesh_figures& all) { return all.references; });
+  of_all("godwit_link_dead_letters_total", metric_kind::total,
+    "Letters to nodes or actors that are not there",
+    [](const mesh_figures& all) { return all.dead_letters; });
+  of_all("godwit_link_malformed_messages_total", metric_kind::total,
+    "Messages of other nodes that no actor could be given, in good frames",
+    [](const mesh_figures& all) { return all.malformed_messages; });
+  of_all("godwit_link_untaken_places", metric_kind::level,
+    "Letters of other nodes that actors have not taken yet, and one more for each KiB of them",
+    [](const mesh_figures& all) { return all.untaken; });
+  of_all("godwit_link_untaken_overflows_total", metric_kind::total,
+    "Nodes that lost their place because actors here took too few of their letters",
+    [](const mesh_figures& all) { return all.untaken_overflows; });
 }
 
 } // namespace godwit

@@ -10,6 +10,7 @@
 #include "services/link/open_requests.hpp"
 #include "services/link/remote_actor.hpp"
 #include "services/link/remote_handles.hpp"
+#include "services/link/untaken_letters.hpp"
 
 #include <caf/abstract_actor.hpp>
 #include <caf/actor_system.hpp>
@@ -119,12 +120,22 @@ class exchange final : public actor_exchange,
   std::size_t references() const override { return given_.size(); }
 
   exchange_counts counts() const override {
-    return {dead_letters_.load(std::memory_order_relaxed), malformed_.load(std::memory_order_relaxed)};
+    exchange_counts out{dead_letters_.load(std::memory_order_relaxed),
+      malformed_.load(std::memory_order_relaxed), 0, overflows_.load(std::memory_order_relaxed)};
+    const std::lock_guard lock(senders_mutex_);
+    for (const auto& [node, one] : senders_)
+      out.untaken += static_cast<std::uint64_t>(one.untaken.places());
+    return out;
   }
 
   // --- from other nodes; the link's thread ---
 
   void on_letter(const incoming& mail) override {
+    auto& from = sender_of(mail.from);
+    if (from.lost_place)
+      return letter_lost(); // it would stand behind one that is missing
+    if (from.untaken.full())
+      return overload(from, std::string(mail.from));
     const auto [to, signature] = find(mail);
     if (!to.actor || has_ended(to.actor))
       return letter_lost();
@@ -133,7 +144,7 @@ class exchange final : public actor_exchange,
     node_references table(*this, std::string(mail.from));
     auto content = signature->in.unpack(mail, table);
     if (content)
-      to.actor->enqueue(nullptr, caf::make_message_id(), std::move(*content), nullptr);
+      to.actor->enqueue(from.untaken.hand_out(std::move(*content), bytes_of(mail)), nullptr);
     else if (names_nobody(content.error()))
       letter_lost();
     else
@@ -205,6 +216,7 @@ class exchange final : public actor_exchange,
       given_.node_up(node);
     else
       std::tie(news, gone) = given_.node_lost(node);
+    sender_changed(node, change.up);
     std::function<void(const peer_change&)> watcher;
     {
       const std::lock_guard lock(mutex_);
@@ -318,6 +330,51 @@ class exchange final : public actor_exchange,
   }
 
  private:
+  /// Another node as one that sends letters.
+  struct sender {
+    explicit sender(std::int64_t most) : untaken(most) {}
+
+    untaken_letters untaken;
+    bool lost_place = false; ///< in this conversation
+  };
+
+  /// On the link's thread, the only one that changes the map.
+  sender& sender_of(std::string_view node) {
+    const auto found = senders_.find(node);
+    if (found != senders_.end())
+      return found->second;
+    const std::lock_guard lock(senders_mutex_);
+    return senders_.try_emplace(std::string(node), options_.untaken).first->second;
+  }
+
+  void sender_changed(const std::string& node, bool up) {
+    const auto found = senders_.find(node);
+    if (found == senders_.end())
+      return;
+    found->second.lost_place = false;
+    // What actors have not taken counts in the next conversation too.
+    if (up || found->second.untaken.places() != 0)
+      return;
+    const std::lock_guard lock(senders_mutex_);
+    senders_.erase(found);
+  }
+
+  /// Actors here are slower than a node sends to them, or stand still.
+  void overload(sender& from, const std::string& node) {
+    from.lost_place = true;
+    count(overflows_);
+    letter_lost();
+    if (const auto link = link_.lock())
+      link->overload(node);
+  }
+
+  static std::size_t bytes_of(const incoming& mail) {
+    auto out = mail.words.size() + mail.header.extras.size();
+    for (const auto& each : mail.attachments)
+      out += each.bytes.size();
+    return out;
+  }
+
   static void count(std::atomic<std::uint64_t>& which) { which.fetch_add(1, std::memory_order_relaxed); }
 
   /// CAF drops what comes to an actor that has ended, and says so to nobody.
@@ -471,12 +528,16 @@ class exchange final : public actor_exchange,
   std::atomic<bool> closed_{false};
   std::atomic<std::uint64_t> dead_letters_{0};
   std::atomic<std::uint64_t> malformed_{0};
+  std::atomic<std::uint64_t> overflows_{0};
   std::shared_ptr<end_watch> ends_;
   std::shared_ptr<void> timeouts_;
   open_requests open_;
   asked_requests asked_;
   given_actors given_;
   remote_handles remotes_;
+
+  mutable std::mutex senders_mutex_;
+  std::map<std::string, sender, std::less<>> senders_;
 
   mutable std::mutex mutex_;
   std::map<std::string, reached_actor, std::less<>> published_;

@@ -33,6 +33,9 @@ struct exchange_options {
   std::chrono::milliseconds answer{60'000};
   std::chrono::milliseconds letter{10'000}; ///< how long a letter without an answer may wait for its peer
   std::size_t references = 65'536;          ///< actors of this node that others may hold
+  /// Places that letters of one node may take which actors here have not taken yet (see untaken_letters). A
+  /// node whose letter finds none loses its place.
+  std::int64_t untaken = 65'536;
   /// Told of requests whose trace is sampled, for a log; any thread, nothing in it may wait. May be left out.
   std::function<void(const served_request&)> served = {};
 };
@@ -45,6 +48,10 @@ struct exchange_counts {
   /// Messages of other nodes that do not check, or of no signature of their actor. The link counts frames of
   /// its own (link_counters::malformed).
   std::uint64_t malformed = 0;
+  /// Places that letters of other nodes take now which actors have not taken yet.
+  std::uint64_t untaken = 0;
+  /// Nodes that have lost their place because there was none for a letter.
+  std::uint64_t untaken_overflows = 0;
 };
 
 /// Where actors of this node and of others meet. Actors are *published* under a name; `remote` gives a handle

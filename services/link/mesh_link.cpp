@@ -139,6 +139,8 @@ class threaded_link final : public mesh_link, private message_sink {
     });
   }
 
+  void overload(const std::string& node) override { lost(node); }
+
   std::uint64_t open_stream(
     const actor_address& whom, const message& what, std::uint64_t credit, stream_sink sink) override {
     const auto number = ++last_number_;

@@ -100,6 +100,10 @@ class mesh_link {
   virtual void refer(
     const std::string& node, frame_kind kind, std::uint64_t actor, std::uint64_t count, end_cause cause) = 0;
 
+  /// This node can take no more from a node, which loses its place and is told so. What it said before it
+  /// hears of that may still come.
+  virtual void overload(const std::string& node) = 0;
+
   /// Asks an actor for a stream. @returns its number, for grant() and end_stream()
   virtual std::uint64_t open_stream(
     const actor_address& to, const message& what, std::uint64_t credit, stream_sink sink) = 0;

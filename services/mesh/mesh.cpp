@@ -147,6 +147,8 @@ class node_mesh final : public mesh {
     out.references = exchange_->references();
     const auto counts = exchange_->counts();
     out.malformed_messages = counts.malformed;
+    out.untaken = counts.untaken;
+    out.untaken_overflows = counts.untaken_overflows;
     out.dead_letters = link_->counters().dead_letters.load() + counts.dead_letters;
     for (const auto& each : out.roles)
       out.dead_letters += each.dropped;

@@ -51,6 +51,8 @@ struct mesh_figures {
   std::uint64_t dead_letters =
     0; ///< of the link, of actors that are not there, and of roles without a target
   std::uint64_t malformed_messages = 0; ///< of other nodes, for actors of this one
+  std::uint64_t untaken = 0;            ///< places of letters that actors of this node have not taken yet
+  std::uint64_t untaken_overflows = 0;  ///< nodes that lost their place because there was none
 };
 
 } // namespace godwit

@@ -67,6 +67,7 @@ class silent_link final : public one_incarnation {
   std::vector<referred> references;
   std::vector<errc> failures;
   std::vector<trace_context> replies;
+  std::vector<std::string> overloaded;
 
   const node_name& self() const override { return name_; }
   const bound_endpoints& bound() const override { return bound_; }
@@ -107,6 +108,10 @@ class silent_link final : public one_incarnation {
     const std::string& node, frame_kind kind, std::uint64_t actor, std::uint64_t, end_cause) override {
     const std::lock_guard lock(mutex_);
     references.push_back({node, kind, actor});
+  }
+  void overload(const std::string& node) override {
+    const std::lock_guard lock(mutex_);
+    overloaded.push_back(node);
   }
   std::uint64_t open_stream(const actor_address&, const message&, std::uint64_t, stream_sink) override {
     return 0;
