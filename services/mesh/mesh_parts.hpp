@@ -14,8 +14,9 @@ namespace godwit {
 
 /// How often nodes talk about themselves.
 struct mesh_pace {
-  std::chrono::milliseconds ask{3'000};      ///< for a peer to say what it serves
-  std::chrono::milliseconds again{500};      ///< before it is asked again, when it did not or is not ready
+  std::chrono::milliseconds ask{3'000}; ///< for a peer to say what it serves
+  std::chrono::milliseconds again{
+    500}; ///< before it is asked again, when it did not or is not ready; doubles (see mesh_view)
   std::chrono::milliseconds refresh{30'000}; ///< before it is asked again, when it did and is
   std::chrono::milliseconds list{2'500};     ///< for each node, when somebody wants the list of nodes
   std::size_t listeners = 256;               ///< requests for the list of nodes that may wait

@@ -96,11 +96,12 @@ void mesh_view::came(const node_name& name, moment now) {
   if (found == all_.end())
     return;
   auto& one = found->second;
-  ++one.conversation;
+  one.conversation = ++conversations_;
   one.shown = {};
   one.shown.up = true;
   one.asking = false;
   one.hinted = false;
+  one.pause = moment(0);
   one.next = now;
 }
 
@@ -109,7 +110,7 @@ mesh_view::changes mesh_view::went(const node_name& name, const std::string& why
   if (found == all_.end())
     return {};
   auto& one = found->second;
-  ++one.conversation;
+  one.conversation = ++conversations_;
   one.shown = {};
   one.shown.why = why;
   one.refuses_sessions.clear();
@@ -153,7 +154,7 @@ mesh_view::changes mesh_view::answered(const ask& which, schema::NodeStatus::Rea
   }
   auto& one = all_.at(which.node);
   one.asking = false;
-  one.shown.answered = true;
+  const bool first = !std::exchange(one.shown.answered, true);
   one.shown.draining = status.getState() == "draining";
   one.shown.why.clear();
 
@@ -177,8 +178,12 @@ mesh_view::changes mesh_view::answered(const ask& which, schema::NodeStatus::Rea
   one.shown.prompts = prompts != uses.end() && !prompts->second;
   uses.erase("prompts");
   one.shown.capacity = one.shown.worker ? status.getCapacity() : 0;
-  one.next = one.hinted ? one.asked + pace_.hint : now + (complete ? pace_.refresh : pace_.again);
-  return use(which.node, one, std::move(uses));
+  auto out = use(which.node, one, std::move(uses));
+  // What has begun to change may go on; what stays as it is says so when it changes.
+  if (complete || first || !out.empty())
+    one.pause = moment(0);
+  one.next = one.hinted ? one.asked + pace_.hint : now + (complete ? pace_.refresh : pause(one));
+  return out;
 }
 
 void mesh_view::weigh_sessions(entry& of, const node_name& name, schema::NodeStatus::Reader status,
@@ -216,7 +221,13 @@ void mesh_view::failed(const ask& which, const error& why, moment now) {
   one.asking = false;
   if (!one.shown.answered)
     one.shown.why = why.message;
-  one.next = now + pace_.again;
+  one.next = one.hinted ? one.asked + pace_.hint : now + pause(one);
+}
+
+mesh_view::moment mesh_view::pause(entry& of) const {
+  const auto now = std::max(of.pause, pace_.again);
+  of.pause = std::min(2 * now, std::max(pace_.again, std::min(pace_.longest, pace_.refresh)));
+  return now;
 }
 
 void mesh_view::hinted(const node_name& name, moment now) {
@@ -225,6 +236,7 @@ void mesh_view::hinted(const node_name& name, moment now) {
     return;
   auto& one = found->second;
   one.hinted = true;
+  one.pause = moment(0);
   if (!one.asking)
     one.next = std::min(one.next, std::max(now, one.asked + pace_.hint));
 }

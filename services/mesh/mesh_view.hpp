@@ -34,7 +34,8 @@ class mesh_view {
   using moment = std::chrono::milliseconds; ///< since any fixed time
 
   struct pace {
-    moment again{500};
+    moment again{500}; ///< doubles up to `longest` while the answers are the same
+    moment longest{8'000};
     moment refresh{30'000};
     moment hint{50}; ///< between two questions at least, however often a node says that it has changed
   };
@@ -110,6 +111,7 @@ class mesh_view {
     bool hinted = false;
     moment asked{0};
     moment next = moment::max();
+    moment pause{0}; ///< before the next question but one to a node that is not ready; 0: the first
     std::map<std::string, bool> uses; ///< names, and whether they drain
     std::string refuses_sessions;     ///< why this node may have none beside it
   };
@@ -117,12 +119,16 @@ class mesh_view {
   void weigh_sessions(entry& of, const node_name& name, schema::NodeStatus::Reader status,
     std::map<std::string, bool>& uses) const;
 
+  /// Before a node that did not answer, or is not ready, is asked again.
+  moment pause(entry& of) const;
   changes use(const node_name& name, entry& of, std::map<std::string, bool> now);
 
   const std::map<std::string, std::string> models_;
   const pace pace_;
   const session_place sessions_;
   std::map<node_name, entry> all_;
+  std::uint64_t conversations_ =
+    0; ///< of all nodes: one that leaves the list and is back begins with none of before
 };
 
 /// What a node's status says that others may use of it, and whether it drains: tokenizer, router, directory,

@@ -17,8 +17,8 @@ struct traced_world : actor_world {
 
   traced_world() {
     // Notes for whom it is asked, and has the other one do it.
-    config.tokenizer =
-      spawn_traced(system, [this, words = config.tokenizer](tokenizer_actor::pointer self) -> tokenizer_actor::behavior_type {
+    config.tokenizer = spawn_traced(system,
+      [this, words = config.tokenizer](tokenizer_actor::pointer self) -> tokenizer_actor::behavior_type {
         const auto pass = [this, self, words](const auto& mail) {
           prompts.push_back(current_trace());
           return self->delegate(words, mail);

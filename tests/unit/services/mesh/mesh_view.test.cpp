@@ -159,6 +159,68 @@ TEST_CASE_METHOD(fixture, "a node that does not answer, or is starting, is asked
   CHECK(view.nodes().at(beta).why.empty());
 }
 
+TEST_CASE_METHOD(fixture, "a node that stays as it is while it starts is asked less and less often") {
+  const said waiting{
+    .state = "starting", .roles = {"router", "tokenizer"}, .actors = {{"tokenizer", "ready"}}};
+  view.came(beta, 0ms);
+  auto now = 0ms;
+  const auto pauses = [&](int count) {
+    std::vector<moment> out;
+    for (int i = 0; i < count; ++i) {
+      answer(waiting, now);
+      out.push_back(view.next() - now);
+      now = view.next();
+    }
+    return out;
+  };
+  CHECK(pauses(7) == std::vector<moment>{500ms, 1s, 2s, 4s, 8s, 8s, 8s});
+  // It says that it has changed: asked at once, and soon again.
+  now -= 5s;
+  view.hinted(beta, now);
+  CHECK(view.next() == now);
+  CHECK(pauses(3) == std::vector<moment>{500ms, 1s, 2s});
+  // A part more is ready, which may not be the last.
+  answer({.state = "starting",
+           .roles = {"router", "tokenizer"},
+           .actors = {{"router", "ready"}, {"tokenizer", "ready"}}},
+    now);
+  CHECK(view.next() == now + 500ms);
+  // It comes anew.
+  now = 100s;
+  view.went(beta, "it is silent");
+  view.came(beta, now);
+  CHECK(pauses(3) == std::vector<moment>{500ms, 1s, 2s});
+  answer({.roles = {"tokenizer"}}, now);
+  CHECK(view.next() == now + 30s);
+}
+
+TEST_CASE_METHOD(
+  fixture, "a node that does not answer is asked less and less often, until it says something") {
+  view.came(beta, 0ms);
+  auto now = 0ms;
+  const auto fail = [&] {
+    const auto due = view.due(now);
+    REQUIRE(due.size() == 1);
+    view.failed(due[0], {errc::not_found, "no actor is called node here", {}, {}}, now);
+    return std::exchange(now, view.next()) - now;
+  };
+  for (const auto pause : {500ms, 1000ms, 2000ms, 4000ms, 8000ms, 8000ms}) {
+    const auto before = now;
+    fail();
+    CHECK(now - before == pause);
+  }
+  now -= 1s;
+  const auto due = [&] {
+    view.hinted(beta, now);
+    return view.due(now);
+  }();
+  REQUIRE(due.size() == 1);
+  // What it says while it is asked is not forgotten when the question fails.
+  view.hinted(beta, now + 1ms);
+  view.failed(due[0], {errc::deadline, "too late", {}, {}}, now + 3s);
+  CHECK(view.next() <= now + 3s);
+}
+
 TEST_CASE_METHOD(fixture, "one answer that is missing takes nothing away") {
   view.came(beta, 0ms);
   answer({.roles = {"tokenizer"}}, 0ms);
@@ -192,6 +254,22 @@ TEST_CASE_METHOD(fixture, "an answer to a question of an earlier conversation is
   CHECK_FALSE(view.current(old.at(0)));
   view.failed(old.at(0), {}, 2s);
   CHECK(view.due(2s).size() == 1);
+}
+
+TEST_CASE_METHOD(fixture, "an answer to a question from before a node left the list is of no use") {
+  view.came(beta, 0ms);
+  const auto old = view.due(0ms);
+  view.forgotten(beta);
+  view.known(beta);
+  view.came(beta, 1s);
+  const auto asked = view.due(1s);
+  REQUIRE(asked.size() == 1);
+  CHECK_FALSE(view.current(old.at(0)));
+  CHECK(view.answered(old.at(0), said{.roles = {"tokenizer"}}.mail().read(), 1s).empty());
+  view.failed(old.at(0), {errc::deadline, "too late", {}, {}}, 3s);
+  // The one that is open stays the only one.
+  CHECK(view.due(100s).empty());
+  CHECK(view.answered(asked.at(0), said{.roles = {"tokenizer"}}.mail().read(), 101s).size() == 1);
 }
 
 TEST_CASE_METHOD(fixture, "a node that says it has changed is asked at once, but not without end") {
