@@ -28,13 +28,13 @@ using moment = std::chrono::milliseconds;
 namespace {
 
 constexpr std::size_t count = 5;
-constexpr moment storm = 90s;   ///< in which nodes and wires fail
-constexpr moment look = 500ms;  ///< between two looks at everything
+constexpr moment storm = 90s;  ///< in which nodes and wires fail
+constexpr moment look = 500ms; ///< between two looks at everything
 constexpr moment silent = 1750ms;
 constexpr moment deaf = 2250ms; ///< until a wire that is cut is noticed
 constexpr moment beat_limit = 5s;
-constexpr moment reading = 10s; ///< of the table
-constexpr moment patience = 3s; ///< of a question
+constexpr moment reading = 10s;  ///< of the table
+constexpr moment patience = 3s;  ///< of a question
 constexpr moment latest = 800ms; ///< a letter
 constexpr moment redial = 5s;
 const mesh_view::pace pace{.again = 500ms, .longest = 8s, .refresh = 30s, .hint = 50ms};
@@ -64,7 +64,7 @@ struct process {
   std::set<std::string> parts; ///< that are ready while it starts
   condition state = condition::starting;
   bool stuck = false; ///< it starts for ever
-  moment changed{0}; ///< it, last
+  moment changed{0};  ///< it, last
   moment since{0};
   registry_view listed;
   mesh_view view{{{"m", "f"}}, pace};
@@ -157,7 +157,8 @@ class world {
   std::uint64_t draw(std::uint64_t below) { return random_() % below; }
   bool chance(unsigned percent) { return draw(100) < percent; }
   moment any(moment least, moment most) {
-    return least + moment(static_cast<moment::rep>(draw(static_cast<std::uint64_t>((most - least).count()) + 1)));
+    return least
+           + moment(static_cast<moment::rep>(draw(static_cast<std::uint64_t>((most - least).count()) + 1)));
   }
 
   // --- processes ---
