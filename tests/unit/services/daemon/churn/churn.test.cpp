@@ -441,7 +441,7 @@ TEST_CASE("what is left of completions is nothing, whether few or many run at a 
   run(many, 400);
   std::this_thread::sleep_for(remembered);
   const auto first = allocated_bytes();
-  constexpr std::uint64_t more = 3'000;
+  constexpr std::uint64_t more = 5'000;
   // Queues keep the room that they once had. Of each completion this is less than anything of it.
   constexpr auto slack = 80 * more;
   for (const auto at_once : {few, many}) {
