@@ -38,6 +38,11 @@ struct sampler_scratch {
   std::vector<double> few_sums;      // what is summed of the greatest weights, of no use
   std::vector<double> sums_above;    // of those above where top_p may end
   std::vector<token_id> between;     // [vocabulary], ids of those where it may
+  std::vector<std::uint64_t> likely; // a bit for each token: those that may stay
+  std::vector<float> likely_logits;  // [vocabulary + 16], of those
+  std::vector<float> likely_weights; // [vocabulary]
+  std::vector<float> likely_most;    // no less than those of a block of them
+  double whole = 0;                  // the exact sum of all weights at temperature 1, if it was needed
   std::vector<double> bucket_sums;   // of the weights that share their leading bits
   std::vector<std::uint32_t> counts; // [vocabulary], all zero between calls
   std::vector<candidate> candidates;

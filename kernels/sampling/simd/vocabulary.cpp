@@ -143,14 +143,17 @@ class block_sum {
   vdouble sums_[parts];
 };
 
-/// `Count` vectors of a block.
-template <std::size_t Count>
+/// `Count` vectors of a block. @tparam Divides false if the temperature is 1: what is divided by it stays the
+/// same
+template <std::size_t Count, bool Divides>
 HWY_INLINE void weigh_vectors(
   const float* logits, const weighing& how, float* weights, std::size_t at, block_sum& sum) {
   vfloat x[Count];
   for (std::size_t k = 0; k < Count; ++k) {
-    const vfloat logit = hn::LoadU(float_tag(), logits + at + k * lanes);
-    x[k] = hn::Div(hn::Sub(logit, constant(how.greatest)), constant(how.temperature));
+    x[k] = hn::Sub(hn::LoadU(float_tag(), logits + at + k * lanes), constant(how.greatest));
+    if constexpr (Divides) {
+      x[k] = hn::Div(x[k], constant(how.temperature));
+    }
   }
   exp_nonpositive(x);
   for (std::size_t k = 0; k < Count; ++k) {
@@ -162,17 +165,23 @@ HWY_INLINE void weigh_vectors(
   }
 }
 
-/// One block. @param count a multiple of 16, so that it is one of 8 and of `lanes`
+template <bool Divides>
 HWY_INLINE double weigh_block(const float* logits, std::size_t count, const weighing& how, float* weights) {
   block_sum sum;
   std::size_t i = 0;
   for (; i + chains * lanes <= count; i += chains * lanes) {
-    weigh_vectors<chains>(logits, how, weights, i, sum);
+    weigh_vectors<chains, Divides>(logits, how, weights, i, sum);
   }
   for (; i < count; i += lanes) {
-    weigh_vectors<1>(logits, how, weights, i, sum);
+    weigh_vectors<1, Divides>(logits, how, weights, i, sum);
   }
   return sum.total();
+}
+
+/// One block. @param count a multiple of 16, so that it is one of 8 and of `lanes`
+HWY_INLINE double weigh_block(const float* logits, std::size_t count, const weighing& how, float* weights) {
+  return how.temperature == 1.0F ? weigh_block<false>(logits, count, how, weights)
+                                 : weigh_block<true>(logits, count, how, weights);
 }
 
 /// Numbers in whole vectors.
@@ -203,28 +212,197 @@ void greatest_of_all(const float* logits, std::size_t count, float* greatest) {
   }
 }
 
-void sum_all(const float* logits, std::size_t count, const float* most, const weighing& how, double* sums) {
+/// @param weights `[count]` or none
+void sum_all(const float* logits, std::size_t count, const float* most, const weighing& how, double* sums,
+  float* weights) {
   float room[block];
-  for (std::size_t start = 0; start < count; start += block, ++most, ++sums) {
+  float out[block];
+  for (std::size_t start = 0; start < count; start += block) {
     *sums = 0;
-    if (*most >= how.least) {
+    if (most == nullptr || *most++ >= how.least) {
       const auto part = block_at(logits, count, start, -__builtin_inff(), room);
-      *sums = weigh_block(part.from, part.count, how, nullptr);
+      const bool last = part.from == room;
+      *sums = weigh_block(part.from, part.count, how,
+        weights == nullptr ? nullptr
+        : last             ? out
+                           : weights + start);
+      if (weights != nullptr && last) {
+        __builtin_memcpy(weights + start, out, (count - start) * sizeof(float));
+      }
     }
+    ++sums;
   }
 }
 
-void weigh_all(const float* logits, std::size_t count, const weighing& how, float* weights, double* sums) {
+/// About exp(x) for x <= 0; what is no number gets 0.
+template <std::size_t Count>
+HWY_INLINE void estimate_exp(vfloat (&x)[Count]) {
+#if HWY_NATIVE_FMA
+  // 2^n 2^r. Since operations are fused r has no error but that of the constant. The polynomial is 2^r to
+  // 8e-8 (minimax).
+  const vfloat shift = constant(12582912.0F);
+  const vfloat log2_of_e = constant(1.44269504088896341F);
+  vfloat shifted[Count];
+  vfloat r[Count];
+  vfloat p[Count];
+  for (std::size_t k = 0; k < Count; ++k) {
+    shifted[k] = hn::MulAdd(x[k], log2_of_e, shift);
+    r[k] = hn::MulSub(x[k], log2_of_e, hn::Sub(shifted[k], shift));
+    p[k] = hn::MulAdd(constant(0x1.5c08e6p-10F), r[k], constant(0x1.3d0c52p-7F));
+  }
+  const auto step = [&](float next) HWY_ATTR {
+    for (std::size_t k = 0; k < Count; ++k) {
+      p[k] = hn::MulAdd(p[k], r[k], constant(next));
+    }
+  };
+  step(0x1.c6b6e4p-5F);
+  step(0x1.ebf918p-3F);
+  step(0x1.62e428p-1F);
+  step(0x1.000002p+0F);
+  for (std::size_t k = 0; k < Count; ++k) {
+    const auto power = hn::ShiftLeft<23>(hn::BitCast(int_tag(), shifted[k]));
+    const auto scaled = hn::BitCast(float_tag(), hn::Add(hn::BitCast(int_tag(), p[k]), power));
+    x[k] = hn::IfThenElseZero(hn::Ge(x[k], constant(-87.0F)), scaled);
+  }
+#else
+  exp_nonpositive(x);
+#endif
+}
+
+/// `Count` vectors, a power of two.
+template <std::size_t Count, bool Divides>
+HWY_INLINE void estimate_vectors(
+  const float* logits, const weighing& how, float inverse, float* weights, block_sum& sum) {
+  vfloat x[Count];
+  for (std::size_t k = 0; k < Count; ++k) {
+    x[k] = hn::Sub(hn::LoadU(float_tag(), logits + k * lanes), constant(how.greatest));
+    if constexpr (Divides) {
+      // The quotient to half a unit in the last place, or a little more.
+      const vfloat rough = hn::Mul(x[k], constant(inverse));
+      const vfloat rest = hn::NegMulAdd(rough, constant(how.temperature), x[k]);
+      x[k] = hn::MulAdd(rest, constant(inverse), rough);
+    }
+  }
+  estimate_exp(x);
+  for (std::size_t k = 0; k < Count; ++k) {
+    hn::StoreU(x[k], float_tag(), weights + k * lanes);
+  }
+  for (std::size_t half = Count / 2; half != 0; half /= 2) {
+    for (std::size_t k = 0; k < half; ++k) {
+      x[k] = hn::Add(x[k], x[k + half]);
+    }
+  }
+  sum.add(x[0], 0);
+}
+
+template <bool Divides>
+HWY_INLINE double estimate_blocks(
+  const float* logits, std::size_t count, const weighing& how, float* weights) {
+  const float inverse = 1.0F / how.temperature;
+  block_sum sum;
   float room[block];
   float out[block];
   for (std::size_t start = 0; start < count; start += block) {
     const auto part = block_at(logits, count, start, -__builtin_inff(), room);
     const bool last = part.from == room;
-    *sums++ = weigh_block(part.from, part.count, how, last ? out : weights + start);
+    float* const to = last ? out : weights + start;
+    std::size_t i = 0;
+    for (; i + chains * lanes <= part.count; i += chains * lanes) {
+      estimate_vectors<chains, Divides>(part.from + i, how, inverse, to + i, sum);
+    }
+    for (; i < part.count; i += lanes) {
+      estimate_vectors<1, Divides>(part.from + i, how, inverse, to + i, sum);
+    }
     if (last) {
       __builtin_memcpy(weights + start, out, (count - start) * sizeof(float));
     }
   }
+  return sum.total();
+}
+
+double estimate_all(const float* logits, std::size_t count, const weighing& how, float* weights) {
+  return how.temperature == 1.0F ? estimate_blocks<false>(logits, count, how, weights)
+                                 : estimate_blocks<true>(logits, count, how, weights);
+}
+
+/// A bit for each of a block's numbers.
+using block_bits = std::uint64_t[block / 64];
+
+/// Sets the bits of the vector that begins at `at`.
+HWY_INLINE void mark(hn::Mask<float_tag> is, std::size_t at, block_bits& bits) {
+#if HWY_TARGET <= HWY_AVX3
+  bits[at / 64] |= std::uint64_t{is.raw} << at % 64;
+#else
+  HWY_ALIGN std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(float_tag(), is, bytes);
+  bits[at / 64] |= (std::uint64_t{bytes[0]} | std::uint64_t{bytes[1]} << 8) << at % 64;
+#endif
+}
+
+/// Writes the places of set bits, from `start` on. @returns the end
+HWY_INLINE std::uint32_t* write_places(const block_bits& bits, std::size_t start, std::uint32_t* to) {
+  for (std::size_t i = 0; i < block; i += 64) {
+    for (std::uint64_t left = bits[i / 64]; left != 0; left &= left - 1) {
+      *to++ = static_cast<std::uint32_t>(start + i + static_cast<std::size_t>(__builtin_ctzll(left)));
+    }
+  }
+  return to;
+}
+
+std::size_t find_all(
+  const float* numbers, std::size_t count, const float* most, border limits, std::uint32_t* found) {
+  const vfloat least = constant(limits.least);
+  const vfloat above = constant(limits.above);
+  std::uint32_t* const begin = found;
+  float room[block];
+  for (std::size_t start = 0; start < count; start += block) {
+    if (*most++ < limits.least) {
+      continue;
+    }
+    const auto part = block_at(numbers, count, start, -__builtin_inff(), room);
+    block_bits bits = {};
+    for (std::size_t i = 0; i < part.count; i += lanes) {
+      const vfloat x = hn::LoadU(float_tag(), part.from + i);
+      mark(hn::AndNot(hn::Ge(x, above), hn::Ge(x, least)), i, bits);
+    }
+    found = write_places(bits, start, found);
+  }
+  return static_cast<std::size_t>(found - begin);
+}
+
+/// Keeps a compiler from storing what is pressed together by one instruction, which takes ten times as long
+/// as two.
+template <class Vector>
+HWY_INLINE Vector apart(Vector v) {
+#if HWY_TARGET == HWY_AVX3
+  asm("" : "+v"(v.raw));
+#endif
+  return v;
+}
+
+std::size_t gather_all(const float* weights, std::size_t count, const float* most, float least,
+  const float* values, std::uint64_t* bits, float* kept) {
+  const vfloat limit = constant(least);
+  float* const begin = kept;
+  float room[block];
+  float value_room[block];
+  for (std::size_t start = 0; start < count; start += block, bits += block / 64) {
+    block_bits own = {};
+    if (*most++ >= least) {
+      const auto part = block_at(weights, count, start, 0, room);
+      const auto from = block_at(values, count, start, 0, value_room);
+      for (std::size_t i = 0; i < part.count; i += lanes) {
+        const auto is = hn::Ge(hn::LoadU(float_tag(), part.from + i), limit);
+        mark(is, i, own);
+        // All lanes are written; those behind the last that is kept again, with the next ones.
+        const auto value = hn::LoadU(float_tag(), from.from + i);
+        hn::StoreU(apart(hn::Compress(value, is)), float_tag(), kept);
+        kept += hn::CountTrue(float_tag(), is);
+      }
+    }
+    __builtin_memcpy(bits, own, sizeof own);
+  }
+  return static_cast<std::size_t>(kept - begin);
 }
 
 float guess_all(const float* weights, std::size_t count, const float* most, float least) {
@@ -237,8 +415,8 @@ float guess_all(const float* weights, std::size_t count, const float* most, floa
     sums[k] = hn::Add(sums[k], hn::IfThenZeroElse(hn::Lt(w, limit), w));
   };
   float room[block];
-  for (std::size_t start = 0; start < count; start += block, ++most) {
-    if (*most < least) {
+  for (std::size_t start = 0; start < count; start += block) {
+    if (*most++ < least) {
       continue;
     }
     const auto part = block_at(weights, count, start, 0, room);
@@ -287,21 +465,14 @@ std::size_t sums_of_all(const float* weights, std::size_t count, const float* mo
       const auto part = block_at(weights, count, start, 0, room);
       const std::uint32_t* const first = between;
       block_sum high;
-      std::uint64_t found[block / 64] = {}; // a bit for each weight
+      block_bits bits = {};
       for (std::size_t i = 0; i < part.count; i += lanes) {
         const vfloat w = hn::LoadU(float_tag(), part.from + i);
         const auto above = hn::Ge(w, constant(limits.above));
         high.add(hn::IfThenElseZero(above, w), i);
-        HWY_ALIGN std::uint8_t bits[8] = {};
-        hn::StoreMaskBits(float_tag(), hn::AndNot(above, hn::Ge(w, constant(limits.least))), bits);
-        found[i / 64] |= (std::uint64_t{bits[0]} | std::uint64_t{bits[1]} << 8) << i % 64;
+        mark(hn::AndNot(above, hn::Ge(w, constant(limits.least))), i, bits);
       }
-      for (std::size_t i = 0; i < block; i += 64) {
-        for (std::uint64_t left = found[i / 64]; left != 0; left &= left - 1) {
-          *between++ =
-            static_cast<std::uint32_t>(start + i + static_cast<std::size_t>(__builtin_ctzll(left)));
-        }
-      }
+      between = write_places(bits, start, between);
       *from_above = high.total();
       *from_least = between == first ? *from_above : sum_from(part, limits.least);
     }
@@ -320,7 +491,9 @@ namespace godwit::vocabulary {
 
 HWY_EXPORT(greatest_of_all);
 HWY_EXPORT(sum_all);
-HWY_EXPORT(weigh_all);
+HWY_EXPORT(estimate_all);
+HWY_EXPORT(find_all);
+HWY_EXPORT(gather_all);
 HWY_EXPORT(guess_all);
 HWY_EXPORT(sum_of_block);
 HWY_EXPORT(sums_of_all);
@@ -330,15 +503,30 @@ void greatest_of(std::span<const float> logits, float* greatest) {
 }
 
 void sum(std::span<const float> logits, std::span<const float> most, const weighing& how, double* sums) {
-  HWY_DYNAMIC_DISPATCH(sum_all)(logits.data(), logits.size(), most.data(), how, sums);
+  HWY_DYNAMIC_DISPATCH(sum_all)(logits.data(), logits.size(), most.data(), how, sums, nullptr);
 }
 
 void weigh(std::span<const float> logits, const weighing& how, float* weights, double* sums) {
-  HWY_DYNAMIC_DISPATCH(weigh_all)(logits.data(), logits.size(), how, weights, sums);
+  HWY_DYNAMIC_DISPATCH(sum_all)(logits.data(), logits.size(), nullptr, how, sums, weights);
 }
 
 float guess_sum(std::span<const float> weights, std::span<const float> most, float least) {
   return HWY_DYNAMIC_DISPATCH(guess_all)(weights.data(), weights.size(), most.data(), least);
+}
+
+double estimate(std::span<const float> logits, const weighing& how, float* weights) {
+  return HWY_DYNAMIC_DISPATCH(estimate_all)(logits.data(), logits.size(), how, weights);
+}
+
+std::size_t find(
+  std::span<const float> numbers, std::span<const float> most, border limits, std::uint32_t* found) {
+  return HWY_DYNAMIC_DISPATCH(find_all)(numbers.data(), numbers.size(), most.data(), limits, found);
+}
+
+std::size_t gather(std::span<const float> weights, std::span<const float> most, float least,
+  std::span<const float> values, std::uint64_t* bits, float* kept) {
+  return HWY_DYNAMIC_DISPATCH(gather_all)(
+    weights.data(), weights.size(), most.data(), least, values.data(), bits, kept);
 }
 
 double sum_from(std::span<const float> weights, float least) {

@@ -1,13 +1,14 @@
 #include "kernels/sampling/vocabulary.hpp"
 #include "kernels/sampling/elementary.hpp"
+#include "tests/unit/kernels/sampling/each_target.hpp"
 
 #include <catch2/catch.hpp>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -59,33 +60,6 @@ std::vector<float> most_of_blocks(const std::vector<float>& weights) {
 template <class Value>
 bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
-}
-
-/// Lets only one of the machine's instruction sets be used, until it goes.
-class forced_target {
- public:
-  explicit forced_target(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  ~forced_target() {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
-
-/// Calls `check` once for each of the machine's instruction sets.
-template <class Check>
-void on_each_target(Check check) {
-  auto targets = hwy::SupportedTargets();
-  for (std::int64_t target = 1; targets != 0; target <<= 1) {
-    if ((targets & target) == 0)
-      continue;
-    targets &= ~target;
-    const forced_target forced(target);
-    CAPTURE(hwy::TargetName(target));
-    check();
-  }
 }
 
 } // namespace
@@ -217,4 +191,75 @@ TEST_CASE("sums above limits are those of the weights with zeros below, on every
       CHECK(vocabulary::guess_sum(made.weights, most, limits.least) == Approx(sum).epsilon(1e-5));
     });
   }
+}
+
+TEST_CASE("estimated weights and their sum are as near to the exact ones as they are said to be") {
+  const auto size = GENERATE(1U, 16U, 257U, 3000U, 49152U, 50257U);
+  const auto logits = noisy_logits(size);
+  for (const float temperature : {1.0F, 0.7F, 0.05F, 30.0F}) {
+    const auto exact = run(logits, temperature, 0.0F);
+    const double whole = std::accumulate(exact.sums.begin(), exact.sums.end(), 0.0);
+    const vocabulary::weighing how{exact.most, temperature};
+    REQUIRE(vocabulary::can_estimate(how));
+    on_each_target([&] {
+      std::vector<float> about(size, -1);
+      const double sum = vocabulary::estimate(logits, how, about.data());
+      CHECK(std::abs(sum - whole) <= vocabulary::estimate_error(how) * whole);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < size; ++i)
+        wrong += std::abs(about[i] - exact.weights[i]) <= 0x1p-14F * exact.weights[i] ? 0U : 1U;
+      CHECK(wrong == 0);
+    });
+  }
+}
+
+TEST_CASE("weights are not estimated where infinities or temperatures would spoil it") {
+  CHECK(vocabulary::can_estimate({-3, 1}));
+  CHECK_FALSE(vocabulary::can_estimate({std::numeric_limits<float>::max(), 1}));
+  CHECK_FALSE(vocabulary::can_estimate({0, 1e-31F}));
+  CHECK_FALSE(vocabulary::can_estimate({0, 1e31F}));
+}
+
+TEST_CASE("what lies between two limits is found, and what is gathered is what weighs enough") {
+  const auto size = GENERATE(1U, 17U, 255U, 3000U, 50257U);
+  const auto logits = noisy_logits(size);
+  const auto made = run(logits, 0.9F, 0.0F);
+  const auto most = most_of_blocks(made.weights);
+  const auto nothing = std::nanf("");
+  for (const auto limits :
+    {vocabulary::border{0.5F, 0.6F}, {1e-3F, 1.1e-2F}, {1e-30F, nothing}, {1.0F, nothing}}) {
+    std::vector<std::uint32_t> places;
+    std::vector<std::uint64_t> bits(most.size() * vocabulary::block / 64);
+    std::vector<float> values;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      if (made.weights[i] >= limits.least && !(made.weights[i] >= limits.above))
+        places.push_back(i);
+      if (made.weights[i] >= limits.least) {
+        bits[i / 64] |= std::uint64_t{1} << i % 64;
+        values.push_back(logits[i]);
+      }
+    }
+    on_each_target([&] {
+      std::vector<std::uint32_t> found(size);
+      found.resize(vocabulary::find(made.weights, most, limits, found.data()));
+      CHECK(found == places);
+      std::vector<std::uint64_t> marked(bits.size(), ~std::uint64_t{0});
+      std::vector<float> kept(size + 16);
+      kept.resize(vocabulary::gather(made.weights, most, limits.least, logits, marked.data(), kept.data()));
+      CHECK(marked == bits);
+      CHECK(kept == values);
+    });
+  }
+  // Logits may be below 0.
+  std::vector<float> greatest(most.size());
+  vocabulary::greatest_of(logits, greatest.data());
+  std::vector<std::uint32_t> high;
+  for (std::uint32_t i = 0; i < size; ++i)
+    if (logits[i] >= -1.5F)
+      high.push_back(i);
+  on_each_target([&] {
+    std::vector<std::uint32_t> found(size);
+    found.resize(vocabulary::find(logits, greatest, {-1.5F, nothing}, found.data()));
+    CHECK(found == high);
+  });
 }
