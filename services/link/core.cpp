@@ -226,6 +226,19 @@ bool core::flush(moment now) {
   return waits;
 }
 
+bool core::ready(std::string_view node, lane which) {
+  const auto* const one = peers_.find(node);
+  return one != nullptr && peers::ready(*one, which) && pending_.size() < most_.pending;
+}
+
+bool core::flush(std::string_view node, moment now) {
+  auto* const one = peers_.find(node);
+  if (one == nullptr || !peers_.flush(*one, now))
+    return false;
+  count_queues();
+  return true;
+}
+
 void core::count_queues() {
   std::uint64_t parcels = 0;
   std::uint64_t bytes = 0;

@@ -76,6 +76,10 @@ class core : private peer_observer {
   /// The producer's item or end, with the token's correlation. Credit was taken already.
   void stream_send(const reply_token& token, lane which, parcel what, bool last, moment now);
 
+  /// Whether send(), request() and reply() would now tell nobody of anything, and what they send would leave
+  /// with flush(node).
+  bool ready(std::string_view node, lane which);
+
   // --- from the network ---
 
   /// A message on an incoming connection. @param who sent it, by its key
@@ -91,6 +95,8 @@ class core : private peer_observer {
   moment due() const;
   /// Sends what can be sent. @returns whether something waits for the network
   bool flush(moment now);
+  /// The same for one peer, of which nothing waited before.
+  bool flush(std::string_view node, moment now);
   /// Ends everything for this cause.
   void close(end_cause cause, moment now);
 

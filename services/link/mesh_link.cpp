@@ -22,7 +22,9 @@ constexpr moment snapshot_age{500'000};
 /// Nodes and topics for which something found no place that are told apart.
 constexpr std::size_t most_overrun = 1024;
 /// Rounds of a busy thread between two looks at everything.
-constexpr unsigned busy_rounds = 16;
+constexpr unsigned busy_rounds = 4;
+/// Who has more to say within that time says it to the thread: the two work at the same time then.
+constexpr moment at_once_pause{10};
 
 class threaded_link final : public mesh_link, private message_sink {
  public:
@@ -87,9 +89,13 @@ class threaded_link final : public mesh_link, private message_sink {
 
   void send(const actor_address& whom, const message& what, std::chrono::microseconds within) override {
     auto packed = pack(to(frame_kind::letter, whom), what);
+    const auto which = lane_of(what);
+    if (at_once(whom.node, which,
+          [&](moment at) { core_.send(whom.node, which, std::move(packed), at + within, at); }))
+      return;
     const auto bytes = packed.bytes();
     const auto deadline = now() + within;
-    if (!post(bytes, [this, node = whom.node, which = lane_of(what), packed = std::move(packed), deadline](
+    if (!post(bytes, [this, node = whom.node, which, packed = std::move(packed), deadline](
                        moment at) mutable { core_.send(node, which, std::move(packed), deadline, at); }))
       lost_letter(whom.node);
   }
@@ -100,12 +106,17 @@ class threaded_link final : public mesh_link, private message_sink {
     auto header = to(frame_kind::request, whom);
     header.correlation = number;
     auto packed = pack(header, what);
+    const auto which = lane_of(what);
+    if (within.count() > 0 && at_once(whom.node, which, [&](moment at) {
+          core_.request(whom.node, which, std::move(packed), number, at + within, std::move(done), at);
+        }))
+      return number;
     const auto bytes = packed.bytes();
     const auto deadline = now() + within;
     // Shared, so that it can still be called if the queue does not take the command.
     auto shared = std::make_shared<answered>(std::move(done));
-    if (!post(bytes, [this, node = whom.node, which = lane_of(what), packed = std::move(packed), number,
-                       deadline, shared](moment at) mutable {
+    if (!post(bytes, [this, node = whom.node, which, packed = std::move(packed), number, deadline, shared](
+                       moment at) mutable {
           core_.request(node, which, std::move(packed), number, deadline, std::move(*shared), at);
         }))
       (*shared)(refusal());
@@ -261,6 +272,8 @@ class threaded_link final : public mesh_link, private message_sink {
   }
 
   void answer(const reply_token& token, lane which, parcel packed) {
+    if (at_once(token.node, which, [&](moment at) { core_.reply(token, which, std::move(packed), at); }))
+      return;
     const auto bytes = packed.bytes();
     must(token.node, bytes, [this, token, which, packed = std::move(packed)](moment at) mutable {
       core_.reply(token, which, std::move(packed), at);
@@ -324,6 +337,39 @@ class threaded_link final : public mesh_link, private message_sink {
       ++skipped_[topic];
   }
 
+  /// Does what the thread would have to be woken for, on this one: if the thread sleeps, nobody is told of
+  /// anything by it, and what it sends leaves at once. @returns whether it was done
+  template <class What>
+  bool at_once(const std::string& node, lane which, const What& what) {
+    if (which != lane::letters)
+      return false; // pages take longer than waking it
+    std::unique_lock turn(turn_, std::defer_lock);
+    const auto at = now();
+    {
+      const std::lock_guard lock(mutex_);
+      if (!asleep_ || stopping_ || at - last_at_once_ < at_once_pause || !turn.try_lock())
+        return false;
+      asleep_ = false; // what others want now is queued behind this
+      last_at_once_ = at;
+    }
+    const bool done = core_.ready(node, which);
+    bool wake = false;
+    if (done) {
+      what(at);
+      wake = core_.flush(node, at);
+      wake = network_->settle() || core_.due() < sleeps_until_ || wake;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      wake = wake || !commands_.empty() || !overrun_.empty() || stopping_;
+      asleep_ = !wake;
+    }
+    turn.unlock();
+    if (wake)
+      network_->wake();
+    return done;
+  }
+
   /// Hands a command to the thread. @returns false if too many wait, or the link stops
   bool post(std::size_t bytes, command what, room may_take = room::common) {
     const auto times = static_cast<std::size_t>(may_take);
@@ -339,6 +385,7 @@ class threaded_link final : public mesh_link, private message_sink {
         return false;
       }
       commands_.push_back(std::move(what));
+      posted_.store(true, std::memory_order_relaxed);
       command_bytes_ += bytes;
       asleep = std::exchange(asleep_, false);
     }
@@ -351,6 +398,7 @@ class threaded_link final : public mesh_link, private message_sink {
 
   void run() {
     unsigned busy = 0;
+    std::unique_lock turn(turn_);
     for (;;) {
       bool any = run_commands();
       core_.tick(now());
@@ -365,7 +413,7 @@ class threaded_link final : public mesh_link, private message_sink {
       if (ended(waits))
         break;
       if (any) {
-        network_->wait(moment(0));
+        network_->wait(moment(0), turn);
         continue;
       }
       {
@@ -374,7 +422,9 @@ class threaded_link final : public mesh_link, private message_sink {
           continue;
         asleep_ = true;
       }
-      network_->wait(std::max(moment(0), std::min(core_.due() - now(), snapshot_age)));
+      const auto at = now();
+      sleeps_until_ = std::min(core_.due(), at + snapshot_age);
+      network_->wait(std::max(moment(0), sleeps_until_ - at), turn);
       const std::lock_guard lock(mutex_);
       asleep_ = false;
     }
@@ -399,6 +449,7 @@ class threaded_link final : public mesh_link, private message_sink {
     {
       const std::lock_guard lock(mutex_);
       running_.swap(commands_);
+      posted_.store(false, std::memory_order_relaxed);
       command_bytes_ = 0;
       if (!overrun_.empty())
         losing_.swap(overrun_);
@@ -426,6 +477,9 @@ class threaded_link final : public mesh_link, private message_sink {
   void on_message(lane which, std::string_view who, const return_path& path,
     std::span<const received_frame> frames) override {
     core_.on_message(which, who, path, frames, now());
+    // An answer that was made of it leaves before anything else is looked at. Those to bulk go together.
+    if (which == lane::letters && posted_.load(std::memory_order_relaxed) && run_commands())
+      core_.flush(now());
   }
   void on_channel_message(channel_id channel, std::span<const received_frame> frames) override {
     core_.on_channel_message(channel, frames, now());
@@ -442,6 +496,10 @@ class threaded_link final : public mesh_link, private message_sink {
   std::shared_ptr<receiver> upper_;
   core core_;
   std::map<std::string, std::uint64_t> event_counts_;
+  /// Who holds it uses the core, the sockets and what else is the thread's: the thread itself unless it
+  /// waits. Other threads only ever try to get it, so that they may hold locks of their own.
+  std::mutex turn_;
+  moment sleeps_until_{0}; ///< while it waits
   std::vector<command> running_;
   std::set<std::string> losing_;
   moment next_snapshot_{0};
@@ -458,6 +516,8 @@ class threaded_link final : public mesh_link, private message_sink {
   std::set<std::string> overrun_;                ///< nodes for which something found no place; "" are all
   std::map<std::string, std::uint64_t> skipped_; ///< events that found none, by topic
   bool asleep_ = false;
+  moment last_at_once_ = -at_once_pause;
+  std::atomic<bool> posted_{false}; ///< there are commands; written with the lock
   bool stopping_ = false;
   end_cause stop_cause_ = end_cause::none;
   moment stop_by_{0};

@@ -53,9 +53,10 @@ message to_message(const letter<Schema>& mail) {
   return {.type = capnp::typeId<Schema>(), .words = mail.bytes(), .attachments = mail.attachments()};
 }
 
-/// A node's end of the mesh: one thread that owns all sockets. Every function may be called from any thread,
-/// and none waits, unless it says so. What is sent to one node in one lane arrives in order, at most once;
-/// letters with attachments, and those over a megabyte, take the bulk lane.
+/// A node's end of the mesh: one thread that owns all sockets, and lends them to who sends while it sleeps.
+/// Every function may be called from any thread, and none waits, unless it says so. What is sent to one node
+/// in one lane arrives in order, at most once; letters with attachments, and those over a megabyte, take the
+/// bulk lane.
 class mesh_link {
  public:
   /// Binds, and answers from the time it returns.

@@ -312,6 +312,12 @@ result<void> peers::post(peer& one, lane which, queued what, moment now) {
   return {};
 }
 
+bool peers::ready(const peer& one, lane which) {
+  if (one.state != peer_state::up || one.hole != never || !one.control.empty())
+    return false;
+  return which == lane::bulk ? one.bulk_greeted && one.bulk_out.empty() : one.letters_out.empty();
+}
+
 void peers::must_post(peer& one, lane which, queued what, moment now) {
   if (post(one, which, std::move(what), now))
     return;

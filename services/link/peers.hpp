@@ -144,6 +144,9 @@ class peers {
   /// The same for what nobody could be told of if it found no place. Then the peer is lost: it would miss one
   /// of those whose order is promised.
   void must_post(peer& one, lane which, queued what, moment now);
+  /// Whether what is posted for a peer now leaves with its next flush, as far as the peer goes: it is up, and
+  /// nothing waits before it.
+  static bool ready(const peer& one, lane which);
   /// Something for the peer was lost while it was there: it loses its place with the next tick(), and is
   /// told.
   void overload(peer& one, moment now);

@@ -29,8 +29,18 @@ constexpr int bulk_portion = 8;
 
 // What the watch tells of beside channels, which are known by their numbers.
 constexpr socket_watch::mark of_waker = std::uint64_t{1} << 32U;
-constexpr socket_watch::mark of_router = of_waker + 1;
-constexpr socket_watch::mark of_door = of_waker + 2;
+constexpr socket_watch::mark of_letters = of_waker + 1;
+constexpr socket_watch::mark of_bulk = of_waker + 2;
+constexpr socket_watch::mark of_door = of_waker + 3;
+
+/// A socket of this node's own.
+struct entrance {
+  lane which;
+  int portion; ///< messages that are read in one go
+  zmq::socket_t socket;
+  /// It has to be read. At first: nobody is told of what comes by a way that was not read yet.
+  bool ready = true;
+};
 
 struct channel {
   lane which;
@@ -48,22 +58,22 @@ class sockets final : public zmq_transport {
       door_(limited(context_), options_.most_frames, counters) {}
 
   void bind() {
-    letters_ = server_socket(context_, options_, lane::letters);
-    bulk_ = server_socket(context_, options_, lane::bulk);
+    letters_.socket = server_socket(context_, options_, lane::letters);
+    bulk_.socket = server_socket(context_, options_, lane::bulk);
     events_ = server_socket(context_, options_, lane::events);
-    bound_.letters = listen(letters_, options_.letters);
-    bound_.bulk = listen(bulk_, options_.bulk);
+    bound_.letters = listen(letters_.socket, options_.letters);
+    bound_.bulk = listen(bulk_.socket, options_.bulk);
     bound_.events = listen(events_, options_.events);
     bool watched = watch_.add(waker_.descriptor(), of_waker);
-    for (auto* socket : {&letters_, &bulk_})
-      watched = watch_.add(socket->get(zmq::sockopt::fd), of_router) && watched;
+    watched = watch_.add(letters_.socket.get(zmq::sockopt::fd), of_letters) && watched;
+    watched = watch_.add(bulk_.socket.get(zmq::sockopt::fd), of_bulk) && watched;
     for (auto* socket : door_.sockets())
       watched = watch_.add(socket->get(zmq::sockopt::fd), of_door) && watched;
     GODWIT_CHECK(watched);
   }
 
   ~sockets() override {
-    for (auto* socket : {&letters_, &bulk_, &events_})
+    for (auto* socket : {&letters_.socket, &bulk_.socket, &events_})
       if (*socket)
         (void)zmq_socket_monitor(socket->handle(), nullptr, 0);
   }
@@ -143,11 +153,11 @@ class sockets final : public zmq_transport {
 
   bool answer(const return_path& path, parcel what) override {
     auto& from = path.which == lane::bulk ? bulk_ : letters_;
-    answered_ = true;
+    from.ready = true; // see use()
     try {
-      if (!from.send(zmq::buffer(path.id), zmq::send_flags::dontwait | zmq::send_flags::sndmore))
+      if (!from.socket.send(zmq::buffer(path.id), zmq::send_flags::dontwait | zmq::send_flags::sndmore))
         return false;
-      return from.send(head_frame(std::move(what.head)), zmq::send_flags::dontwait).has_value();
+      return from.socket.send(head_frame(std::move(what.head)), zmq::send_flags::dontwait).has_value();
     } catch (const zmq::error_t&) {
       return false; // the connection is gone, or full
     }
@@ -174,10 +184,9 @@ class sockets final : public zmq_transport {
   // --- in ---
 
   bool receive(message_sink& sink) override {
-    answered_ = false;
-    bool any = from_router(letters_, lane::letters, letters_portion, sink);
-    any = from_router(bulk_, lane::bulk, bulk_portion, sink) || any;
-    // Little comes by the other sockets: they are read when a wait has told of them.
+    // Asking a socket costs a call of the system's: they are read when a wait has told of them.
+    bool any = from_router(letters_, sink);
+    any = from_router(bulk_, sink) || any;
     if (std::exchange(door_ready_, false))
       door_.serve(options_.keys ? &allowed_ : nullptr);
     ids_.swap(ready_);
@@ -187,29 +196,39 @@ class sockets final : public zmq_transport {
     return any;
   }
 
-  void wait(moment time) override {
+  void wait(moment time, std::unique_lock<std::mutex>& turn) override {
+    const auto longest = settle() ? moment(0) : std::min(time, moment(60'000'000));
+    turn.unlock();
+    const auto marks = watch_.wait(std::chrono::ceil<std::chrono::milliseconds>(longest));
+    turn.lock();
+    for (const auto mark : marks) {
+      if (mark == of_waker)
+        waker_.settle();
+      else if (mark == of_door)
+        door_ready_ = true;
+      else if (mark == of_letters)
+        letters_.ready = true;
+      else if (mark == of_bulk)
+        bulk_.ready = true;
+      else
+        look(static_cast<channel_id>(mark));
+    }
+  }
+
+  bool settle() override {
     // The watch would not tell of what using these has brought to light already.
     ids_.swap(used_);
     for (const auto id : ids_)
       look(id);
     ids_.clear();
-    const bool more = answered_ || door_ready_ || !ready_.empty();
-    const auto longest = more ? moment(0) : std::min(time, moment(60'000'000));
-    for (const auto mark : watch_.wait(std::chrono::ceil<std::chrono::milliseconds>(longest))) {
-      if (mark == of_waker)
-        waker_.settle();
-      else if (mark == of_door)
-        door_ready_ = true;
-      else if (mark != of_router) // those are read each time
-        look(static_cast<channel_id>(mark));
-    }
+    return letters_.ready || bulk_.ready || door_ready_ || !ready_.empty();
   }
 
   void wake() override { waker_.wake(); }
 
   void linger(std::chrono::milliseconds time) override {
     linger_ = time;
-    for (auto* socket : {&letters_, &bulk_, &events_})
+    for (auto* socket : {&letters_.socket, &bulk_.socket, &events_})
       socket->set(zmq::sockopt::linger, static_cast<int>(time.count()));
   }
 
@@ -259,17 +278,24 @@ class sockets final : public zmq_transport {
       ready_.push_back(id);
   }
 
-  bool from_router(zmq::socket_t& router, lane which, int portion, message_sink& sink) {
+  bool from_router(entrance& from, message_sink& sink) {
     bool any = false;
-    for (int i = 0; i < portion; ++i) {
+    for (int i = 0; from.ready && i < from.portion; ++i) {
       zmq::message_t id;
-      if (!router.recv(id, zmq::recv_flags::dontwait))
+      if (!from.socket.recv(id, zmq::recv_flags::dontwait)) {
+        from.ready = false; // and the watch tells of what comes behind this
         break;
+      }
       any = true;
-      if (!reader_.read(router, id.more()))
+      if (!reader_.read(from.socket, id.more()))
         continue;
-      user_ = options_.keys ? reader_.owner(allowed_) : std::string(text(id).substr(0, text(id).find('/')));
-      sink.on_message(which, user_, {which, std::string(text(id))}, reader_.views());
+      if (options_.keys)
+        user_ = reader_.owner(allowed_);
+      else
+        user_.assign(text(id).substr(0, text(id).find('/')));
+      path_.which = from.which;
+      path_.id.assign(text(id));
+      sink.on_message(from.which, user_, path_, reader_.views());
     }
     return any;
   }
@@ -303,8 +329,8 @@ class sockets final : public zmq_transport {
   zmq::context_t context_;
   frame_reader reader_;
   doorkeeper door_;
-  zmq::socket_t letters_;
-  zmq::socket_t bulk_;
+  entrance letters_{lane::letters, letters_portion, {}};
+  entrance bulk_{lane::bulk, bulk_portion, {}};
   zmq::socket_t events_;
   std::unordered_map<channel_id, channel> channels_;
   socket_watch watch_;
@@ -312,15 +338,13 @@ class sockets final : public zmq_transport {
   std::vector<std::string> topics_;
   std::chrono::milliseconds linger_{0};
   channel_id last_channel_ = 0;
-  bool answered_ = false; ///< a ROUTER was used since it was read
-  /// The doorkeeper has something to do. At first: nobody is told of what comes by a way that was not read
-  /// yet.
-  bool door_ready_ = true;
+  bool door_ready_ = true; ///< the doorkeeper has something to do; at first as with entrances
   std::vector<channel_id> used_;
   std::vector<channel_id> ready_;
   // Kept between calls so that they need no memory each time.
   std::vector<channel_id> ids_;
   std::string user_;
+  return_path path_;
 };
 
 } // namespace

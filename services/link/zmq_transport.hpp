@@ -6,6 +6,7 @@
 #include "services/link/transport.hpp"
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -50,7 +51,7 @@ class message_sink {
 
 /// A link's sockets: a ROUTER for letters, one for bulk, a PUB for events; to each peer a DEALER for letters,
 /// one for bulk, a SUB for events. With CURVE on each, a ZAP handler that knows the allow-list, and counters
-/// of what was turned away. Used by one thread, but for wake().
+/// of what was turned away. Used by one thread at a time, but for wake().
 class zmq_transport : public transport {
  public:
   /// @returns `permission` for plain sockets that are not on loopback, `invalid_argument` for an endpoint
@@ -70,7 +71,11 @@ class zmq_transport : public transport {
   virtual bool receive(message_sink& sink) = 0;
   /// Waits until something has come, a channel that was full takes messages again, wake() is called, or the
   /// time is over.
-  virtual void wait(moment time) = 0;
+  /// @param turn held by the caller, who alone uses this; given up while it waits, and only then
+  virtual void wait(moment time, std::unique_lock<std::mutex>& turn) = 0;
+  /// For whoever had the turn while another thread waits, before it gives it back. @returns whether that
+  /// thread has to be woken: it would not hear of what has come meanwhile
+  virtual bool settle() = 0;
   /// Ends a wait(). From any thread.
   virtual void wake() = 0;
   /// How long closed channels may go on sending what they have.

@@ -86,10 +86,12 @@ TEST_CASE("what ZeroMQ takes for a node that reads nothing is bounded in bytes")
   const auto channel = network.dial(lane::letters, {node_name("beta"), {}, endpoint, endpoint, ""});
   constexpr std::size_t letter = 256 << 10;
   std::size_t taken = 0;
+  std::mutex mutex;
+  std::unique_lock turn(mutex);
   const auto offer = [&] {
     parcel what{std::vector<std::byte>(letter), {}};
     taken += network.send(channel, what) ? letter : 0;
-    network.wait(moment(4'000));
+    network.wait(moment(4'000), turn);
   };
   REQUIRE(eventually([&] {
     offer();

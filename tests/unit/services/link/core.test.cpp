@@ -74,6 +74,42 @@ TEST_CASE_METHOD(pair_of_nodes, "letters arrive once and in their order") {
   CHECK(beta->letters == sent);
 }
 
+TEST_CASE_METHOD(pair_of_nodes, "a core is ready for a peer that is up and for which nothing waits") {
+  auto& subject = alpha->subject;
+  CHECK_FALSE(subject.ready("beta", lane::letters)); // they have not met
+  CHECK_FALSE(subject.ready("gamma", lane::letters));
+  CHECK_FALSE(subject.flush("gamma", net.now));
+  connect();
+  CHECK(subject.ready("beta", lane::letters));
+  CHECK_FALSE(subject.ready("beta", lane::bulk)); // there is no connection for it yet
+  subject.send("beta", lane::letters, numbered(frame_kind::letter, 0, 1), never, net.now);
+  CHECK_FALSE(subject.ready("beta", lane::letters));
+  CHECK_FALSE(subject.flush("beta", net.now)); // it has left, nothing waits
+  CHECK(subject.ready("beta", lane::letters));
+  net.pass(50 * millisecond);
+  CHECK(beta->letters == std::vector<std::uint64_t>{1});
+  subject.overload("beta", net.now);
+  CHECK_FALSE(subject.ready("beta", lane::letters));
+}
+
+TEST_CASE("a core is ready for as many requests as may be without an answer") {
+  network net(1);
+  core_options few;
+  few.pending = 1;
+  const auto alpha = net.start("alpha", few, 0);
+  const auto beta = net.start("beta");
+  net.introduce("alpha", "beta");
+  net.pass(second);
+  REQUIRE(alpha->up("beta"));
+  CHECK(alpha->subject.ready("beta", lane::letters));
+  beta->serve = nullptr;
+  alpha->subject.request(
+    "beta", lane::letters, numbered(frame_kind::request, 5, 5), 5, net.now + second,
+    [](const result<incoming>&) {}, net.now);
+  net.pass(50 * millisecond);
+  CHECK_FALSE(alpha->subject.ready("beta", lane::letters));
+}
+
 TEST_CASE_METHOD(
   pair_of_nodes, "a request that nobody answers ends by its deadline, and the other side is told") {
   connect();

@@ -4,6 +4,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 using namespace godwit;
 using namespace godwit::link;
 using namespace std::chrono_literals;
@@ -55,6 +59,35 @@ TEST_CASE_METHOD(meeting, "letters arrive in order") {
   }
   CHECK(eventually([&] { return beta.seen->get(&recorder::letters_).size() == sent.size(); }));
   CHECK(beta.seen->get(&recorder::letters_) == sent);
+}
+
+TEST_CASE_METHOD(
+  meeting, "letters of each thread arrive in order, whether the link sleeps between them or not") {
+  constexpr int threads = 4;
+  constexpr int each = 300;
+  std::atomic<int> answers{0};
+  {
+    std::vector<std::jthread> all;
+    for (int t = 0; t < threads; ++t)
+      all.emplace_back([&, t] {
+        for (int i = 0; i < each; ++i) {
+          const auto text = std::to_string(t) + ":" + std::to_string(i);
+          alpha.link->send({"beta", "sink", 0}, to_message(text_letter(text)), 10s);
+          if (i % 10 == 0)
+            alpha.link->request({"beta", "echo", 0}, to_message(text_letter(text)), 10s,
+              [&answers, text](const result<incoming>& got) { answers += got && text_in(*got) == text; });
+          // Pauses of all lengths about that in which the link's thread falls asleep.
+          std::this_thread::sleep_for(std::chrono::microseconds(i % 3 == 0 ? 7 * (i % 50) : 0));
+        }
+      });
+  }
+  REQUIRE(eventually([&] { return beta.seen->get(&recorder::letters_).size() == threads * each; }));
+  CHECK(eventually([&] { return answers == threads * each / 10; }));
+  std::vector<int> next(threads);
+  for (const auto& text : beta.seen->get(&recorder::letters_)) {
+    const auto which = static_cast<std::size_t>(text.front() - '0');
+    CHECK(text == std::to_string(which) + ":" + std::to_string(next.at(which)++));
+  }
 }
 
 TEST_CASE_METHOD(meeting, "attachments take the bulk lane and arrive as they were") {
