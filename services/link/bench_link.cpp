@@ -2,6 +2,7 @@
 
 #include "messages/catalogue.hpp"
 
+#include <caf/atom.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -133,6 +134,7 @@ asking_actor::behavior_type asking(
 
 bench_node::bench_node(const std::string& name, const std::optional<node_keys>& keys) {
   config_.set("scheduler.max-threads", 2);
+  config_.set("scheduler.policy", caf::atom("sharing")); // as a node has it
   system_ = std::make_unique<caf::actor_system>(config_);
   exchange_ = actor_exchange::make(*system_);
   auto upper = std::make_shared<bench_receiver>(exchange_);
