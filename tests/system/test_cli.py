@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -54,6 +55,25 @@ class WithoutNode(unittest.TestCase):
         self.assertEqual(run("nodes", "--url", "telnet://x").returncode, 1)
         self.assertEqual(run("tokenize", "--model", "/none.gguf").returncode, 1)
         self.assertEqual(run("--help").returncode, 0)
+
+    def test_a_node_that_is_not_there_is_told_in_a_sentence(self):
+        with socket.socket() as bound:
+            # Bound and not listening: nobody else takes the port meanwhile.
+            bound.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{bound.getsockname()[1]}"
+            done = run("nodes", "--url", url)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(f"no connection to {url}; is a node running there?", done.stderr.decode())
+
+    def test_a_node_that_hangs_up_is_told_in_a_sentence(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            hangs_up = threading.Thread(target=lambda: server.accept()[0].close(), daemon=True)
+            hangs_up.start()
+            url = f"http://127.0.0.1:{server.getsockname()[1]}"
+            done = run("nodes", "--url", url)
+            hangs_up.join(PATIENCE)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(f"{url} closed the connection", done.stderr.decode())
 
     def test_output_that_cannot_be_written_is_a_failure(self):
         with open("/dev/full", "wb") as full:

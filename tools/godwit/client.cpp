@@ -22,8 +22,20 @@ struct client::state {
   }
 
   tl::unexpected<error> unreachable(httplib::Error why) const {
-    return fail(errc::unavailable, "no answer from " + url + ": " + httplib::to_string(why)
-                                     + "; is a node running there? (--url or GODWIT_URL names another)");
+    return fail(errc::unavailable, what_failed(why));
+  }
+
+  std::string what_failed(httplib::Error why) const {
+    switch (why) {
+    case httplib::Error::Read:
+      return url
+             + " closed the connection or was silent for a minute before its answer was whole; is it a node, "
+               "and does it still run?";
+    case httplib::Error::Write:
+      return "the request could not be sent to " + url + " to its end; does the node there still run?";
+    default:
+      return "no connection to " + url + "; is a node running there? (--url or GODWIT_URL names another)";
+    }
   }
 };
 
