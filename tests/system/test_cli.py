@@ -66,8 +66,12 @@ class WithoutNode(unittest.TestCase):
         self.assertIn(f"no connection to {url}; is a node running there?", done.stderr.decode())
 
     def test_a_node_that_hangs_up_is_told_in_a_sentence(self):
+        def hang_up():
+            with server.accept()[0] as connection:
+                connection.recv(65536)
+
         with socket.create_server(("127.0.0.1", 0)) as server:
-            hangs_up = threading.Thread(target=lambda: server.accept()[0].close(), daemon=True)
+            hangs_up = threading.Thread(target=hang_up, daemon=True)
             hangs_up.start()
             url = f"http://127.0.0.1:{server.getsockname()[1]}"
             done = run("nodes", "--url", url)
