@@ -1,4 +1,5 @@
-"""Checks of the tree that need no compiler: who includes whom, how long files are, what must not be left in them."""
+"""Checks of the tree that need no compiler: who includes whom, which folders a page tells of, how long files
+are, what must not be left in them."""
 
 import pathlib
 import re
@@ -35,8 +36,27 @@ def tracked(*patterns):
     return [name for name in out.decode().split("\0") if name]
 
 
+def folder_faults():
+    """Where the folder table of ARCHITECTURE.md and the tree differ. The table names folders of the second level, or the first as a
+    whole; behind a comma the first level may be left out."""
+    rows = re.search(r"^\| folder \| holds \|\n\|[-|]+\n((?:\|.*\n)+)", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.M)
+    if rows is None:
+        return ["ARCHITECTURE.md: the table of folders is missing"]
+    named = set()
+    for row in rows[1].splitlines():
+        top = ""
+        for name in re.findall(r"`([^`]+)`", row.split("|")[1]):
+            top = name.split("/")[0] if "/" in name or not top else top
+            named.add(name if name.split("/")[0] == top else f"{top}/{name}")
+    folders = [name.split("/")[:-1] for name in tracked()]
+    there = {"/".join(parts[:depth]) for parts in folders for depth in (1, 2) if len(parts) >= depth}
+    second = {"/".join(parts[:2]) for parts in folders if len(parts) >= 2 and parts[0] not in named}
+    return [f"ARCHITECTURE.md: the table of folders lacks {name}" for name in sorted(second - named)] + [
+        f"ARCHITECTURE.md: there is no folder {name}" for name in sorted(named - there)]
+
+
 def main():
-    faults = []
+    faults = folder_faults()
     units = {prefix: set() for prefix in ONE_UNIT}
     for name in tracked("*.cpp", "*.hpp", "*.py", "*.cmake", "tools/*"):
         text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
