@@ -26,6 +26,17 @@ need_space() {
   [ "$free" -ge "$1" ] || die "$1 MB of free disk are needed in $2 and $free MB are there; make room and run this again"
 }
 
+# need_writable PATH ...: fails in one sentence if one of them can be neither written nor made.
+need_writable() {
+  local path place
+  for path in "$@"; do
+    place=$path
+    while [ ! -e "$place" ]; do place=$(dirname "$place"); done
+    [ -w "$place" ] \
+      || die "$place cannot be written by $(id -un 2>/dev/null || id -u); use a checkout of your own, or give this one to that user"
+  done
+}
+
 # python_with MODULE: the first Python that can import the module.
 python_with() {
   local candidate
