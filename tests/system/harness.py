@@ -103,6 +103,8 @@ class Stream:
 
     def close(self):
         self.connection.close()
+        # An answer after which the node hangs up is no more the connection's.
+        self.response.close()
 
 
 ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
@@ -215,8 +217,12 @@ class Node:
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
             body = json.dumps(body).encode()
-        connection.request(method, path, body=body, headers=headers)
-        return Stream(connection, connection.getresponse())
+        try:
+            connection.request(method, path, body=body, headers=headers)
+            return Stream(connection, connection.getresponse())
+        except BaseException:
+            connection.close()
+            raise
 
     def raw(self):
         """A bare socket to the node."""

@@ -60,8 +60,9 @@ class Crash(unittest.TestCase):
                 with contextlib.suppress(OSError, http.client.HTTPException, AssertionError, StopIteration):
                     stream = node.stream("POST", f"/v1/sessions/{session}/messages",
                                          {"content": QUESTION, "stream": True}, {"Idempotency-Key": "only"})
-                    for event in stream.events:
-                        seen.append(event)
+                    with contextlib.closing(stream):
+                        for event in stream.events:
+                            seen.append(event)
                 timer.cancel()
                 timer.join()
                 node.stop(kill=True)
@@ -87,10 +88,11 @@ class Crash(unittest.TestCase):
         try:
             session = node.session(sampling={**SAMPLING, "max_tokens": 500})
             stream = node.stream("POST", f"/v1/sessions/{session}/messages", {"content": QUESTION, "stream": True})
-            for _ in range(6):
-                stream.next()
-            answer = node.call("POST", f"/v1/sessions/{session}/cancel", {})
-            node.stop(kill=True)
+            with contextlib.closing(stream):
+                for _ in range(6):
+                    stream.next()
+                answer = node.call("POST", f"/v1/sessions/{session}/cancel", {})
+                node.stop(kill=True)
             self.assertEqual(answer.status, 200)
             node.start()
             events = node.events(session)
@@ -104,8 +106,9 @@ class Crash(unittest.TestCase):
         try:
             session = node.session(sampling={**SAMPLING, "max_tokens": 1500})
             stream = node.stream("POST", f"/v1/sessions/{session}/messages", {"content": QUESTION, "stream": True})
-            seen = [stream.next() for _ in range(4)]
-            self.assertEqual(node.stop(), 0)
+            with contextlib.closing(stream):
+                seen = [stream.next() for _ in range(4)]
+                self.assertEqual(node.stop(), 0)
             node.start()
             node.call("POST", f"/v1/sessions/{session}/cancel", {})
             events = node.events(session)

@@ -82,9 +82,10 @@ class DevCluster(unittest.TestCase):
         """Until both standbys count again."""
         until(lambda: sum(sync == "quorum" for _, _, sync in self.databases().values()) == 2, "both standbys follow")
 
-    @staticmethod
-    def begin(node):
-        return begin_turn(node, QUESTION, LONG)
+    def begin(self, node):
+        session, stream, seen = begin_turn(node, QUESTION, LONG)
+        self.addCleanup(stream.close)
+        return session, stream, seen
 
     def finish(self, stream, seen):
         """The whole turn, when it is over."""
