@@ -151,7 +151,7 @@ TEST_CASE("killed at each point of a write, a store has all that was written bef
     const temporary_folder folder;
     const auto end = run(folder.path(), limit, static_cast<int>(point), count, 120);
     REQUIRE(end.killed);
-    const auto store = must_open(folder.path(), limit);
+    auto store = must_open(folder.path(), limit);
     const auto known = known_in(*store, all);
     const auto before = expected_after(end.steps, limit, all);
     const auto after = expected_after(end.steps + 1, limit, all);
@@ -162,6 +162,8 @@ TEST_CASE("killed at each point of a write, a store has all that was written bef
     if (point == committed)
       CHECK(known == after);
     check_sound(*store, limit, all);
+    store.reset();
+    check_next_write(folder.path(), limit);
   }
 }
 
