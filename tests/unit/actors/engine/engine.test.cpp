@@ -239,10 +239,15 @@ TEST_CASE("a consumer that dies has its requests cancelled and its pages freed")
   engine.post({.request = 1, .tokens = prompt_of(40, 1), .credit = 2}, mortal);
   engine.settle();
   CHECK(engine.all.counters->sequences == 1);
+  CHECK(engine.reclaimable() < engine.all.kv_blocks);
   caf::anon_send_exit(mortal, caf::exit_reason::kill);
   engine.settle();
   CHECK(engine.all.counters->sequences == 0);
   CHECK(engine.all.counters->streams == 0);
+  CHECK(engine.reclaimable() == engine.all.kv_blocks);
+  // Nobody but the index holds those that it knows.
+  engine.evict_all();
+  CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
 }
 
 TEST_CASE("the second of two equal prompts computes only what no full block holds") {
