@@ -1,5 +1,6 @@
 // More work than pages.
 
+#include "tests/unit/actors/cache/manual_lane.hpp"
 #include "tests/unit/actors/engine/test_engine.hpp"
 
 #include <catch2/catch.hpp>
@@ -148,25 +149,59 @@ TEST_CASE("requests that together exceed the pool all finish with a host tier of
   CHECK(engine.all.counters->onboard_staged == 0);
 }
 
-TEST_CASE("when a client leaves while blocks are brought for it, they are free within a step") {
-  test_engine engine({.kv_tokens = 512, .tiers = {.host_bytes = 1 << 20, .mode = onboarding::always}});
+TEST_CASE("when a client leaves while blocks are brought for it, they are free within a step of others") {
+  const auto copies = std::make_shared<job_list>();
+  test_engine engine({.kv_tokens = 512,
+    .tiers = {.host_bytes = 1 << 20, .mode = onboarding::always, .lanes = [copies] {
+                return tier_lanes{std::make_unique<manual_lane>(copies), immediate_lane(), immediate_lane()};
+              }}});
+  const auto& counters = *engine.all.counters;
   const ask once{.request = 1, .tokens = prompt_of(200, 1), .max_tokens = 2};
   engine.request(once);
   auto again = once;
   again.request = 2;
   engine.request(again);
+  REQUIRE(copies->run_one());
   engine.evict_all();
-  CHECK(engine.all.counters->free_blocks == engine.all.kv_blocks);
-  const auto steps = engine.all.counters->steps.load();
+  CHECK(counters.free_blocks == engine.all.kv_blocks);
+
+  // Another one decodes all the time.
+  const ask other{.request = 9, .tokens = prompt_of(20, 9), .max_tokens = 200};
+  engine.post(other);
+  const auto run_steps = [&](std::uint64_t more) {
+    for (const auto until = counters.steps + more; counters.steps < until;)
+      engine.scheduler.run_once();
+  };
+  run_steps(5);
   again.request = 3;
   engine.post(again);
-  while (engine.all.counters->onboard_staged == 0)
+  while (counters.onboard_staged == 0)
     engine.scheduler.run_once();
-  CHECK(engine.all.counters->onboard_staged == 12);
+  CHECK(counters.onboard_staged == 12);
+  run_steps(5);
+  CHECK(counters.onboard_staged == 12);
+  CHECK(engine.box[3].finals == 0);
+
+  auto steps = counters.steps.load();
   engine.cancel({3});
-  engine.settle();
+  while (engine.box[3].finals == 0)
+    engine.scheduler.run_once();
   CHECK(engine.box[3].finish == FinishReason::CANCELLED);
-  CHECK(engine.all.counters->onboard_staged == 0);
+  // As many as the word takes from the router to the cache.
+  CHECK(counters.steps - steps <= 2);
+  run_steps(1);
+  // The lane comes to it, copies nothing, and gives the blocks back.
+  steps = counters.steps;
+  REQUIRE(copies->run_one());
+  while (counters.onboard_staged > 0)
+    engine.scheduler.run_once();
+  CHECK(counters.steps - steps <= 1);
+  CHECK(counters.onboard_forgone == 1);
+  CHECK(counters.host_hits == 0);
+  CHECK(engine.box[9].finals == 0);
+  engine.settle();
+  CHECK(engine.box[9].tokens == other.answer(engine.longest));
   CHECK(engine.reclaimable() == engine.all.kv_blocks);
-  CHECK(engine.all.counters->steps - steps <= 1);
+  engine.evict_all();
+  CHECK(counters.free_blocks == engine.all.kv_blocks);
 }
