@@ -1,6 +1,8 @@
 // However a sequence's pages came to be, the model gives the same bits: logits of a real graph, recorded as
 // the engine sees them.
 
+#include "services/coldstore/cold_options.hpp"
+#include "tests/support/temporary_folder.hpp"
 #include "tests/support/tiny_llama.hpp"
 #include "tests/unit/actors/cache/manual_lane.hpp"
 #include "tests/unit/actors/cache/memory_cold_store.hpp"
@@ -83,6 +85,31 @@ struct recorded_engine {
 
   std::shared_ptr<recording> to = std::make_shared<recording>();
   std::unique_ptr<test_engine> at;
+};
+
+/// A cold tier that outlives engines: in memory, or that of a node, in a folder.
+class kept_disk {
+ public:
+  explicit kept_disk(bool in_memory) : memory_(in_memory ? std::make_shared<memory_cold_store>() : nullptr) {}
+
+  /// One at a time has the folder.
+  std::shared_ptr<cold_store> open() const {
+    if (memory_)
+      return memory_;
+    const auto inner = model::load(recorded_engine::file().file(), {.threads = 1});
+    cold_options options;
+    options.folder = folder_.path() / "cold";
+    options.limit_bytes = 1 << 24;
+    options.scope = {.fingerprint = (*inner)->fingerprint(), .shape = (*inner)->shape().kv};
+    auto made = open_cold_store(options);
+    if (!made)
+      FAIL(made.error().message);
+    return std::move(*made);
+  }
+
+ private:
+  temporary_folder folder_;
+  std::shared_ptr<memory_cold_store> memory_;
 };
 
 /// What is computed without any cache.
@@ -183,6 +210,7 @@ TEST_CASE("blocks that were given up and computed again give the same bits") {
     engine.other(id, 100);
   CHECK(engine.at->all.counters->evicted_blocks > before);
   engine.at->request(recorded_engine::the_one(2));
+  CHECK(engine.at->box[2].cached_tokens == 0);
   CHECK(engine.to->rows.size() == answer_length);
   check_rows(*engine.to);
 }
@@ -244,15 +272,17 @@ TEST_CASE("blocks that came back from host memory give the same bits") {
 }
 
 TEST_CASE("blocks that came back from disk after a restart give the same bits") {
-  const auto disk = std::make_shared<memory_cold_store>();
-  const engine_options options{
-    .cache_key = identity_key::derive({}), .tiers = {.cold = disk, .mode = onboarding::always}};
+  const kept_disk disk(GENERATE(true, false));
+  const auto options = [&] {
+    return engine_options{
+      .cache_key = identity_key::derive({}), .tiers = {.cold = disk.open(), .mode = onboarding::always}};
+  };
   {
-    recorded_engine before(options);
+    recorded_engine before(options());
     before.at->request(recorded_engine::the_one(1));
     before.at->request(recorded_engine::the_one(2));
   }
-  recorded_engine engine(options);
+  recorded_engine engine(options());
   engine.at->request(recorded_engine::the_one(3));
   CHECK(engine.at->box[3].cached_tokens == 64);
   CHECK(engine.at->box[3].cached_disk == 64);
@@ -343,9 +373,13 @@ TEST_CASE(
 
 TEST_CASE("a suspended text frees its pages, and what is resumed gives the same bits") {
   const auto with_disk = GENERATE(true, false);
+  const auto in_memory = GENERATE(true, false);
+  if (!with_disk && !in_memory)
+    return;
+  const kept_disk disk(in_memory);
   tier_options tiers{.host_bytes = 1 << 20, .mode = onboarding::always};
   if (with_disk)
-    tiers.cold = std::make_shared<memory_cold_store>();
+    tiers.cold = disk.open();
   recorded_engine engine({.tiers = tiers});
   engine.at->request(recorded_engine::the_one(1));
   auto next = recorded_engine::the_one(2);
