@@ -8,25 +8,32 @@
 
 #include <cstring>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <vector>
 
 namespace godwit::test {
 
-/// A tiered cache over a small pool. Nothing moves unless a test says so. The content of a block is a
-/// function of all tokens up to its end, so that every block can be checked for being the right one.
+/// A tiered cache over a small pool. Nothing moves unless a test says so, or its options bring lanes with
+/// threads. The content of a block is a function of all tokens up to its end, so that every block can be
+/// checked for being the right one.
 struct tier_world {
+  static constexpr kv_shape shape{1, 1, 8, kv_type::f16};
+
   explicit tier_world(
     std::uint32_t blocks, tier_options options = {}, std::shared_ptr<memory_cold_store> on_disk = nullptr)
-    : pool(page_pool::create({1, 1, 8, kv_type::f16}, blocks).value()), cold(std::move(on_disk)) {
-    options.cold = cold;
-    options.lanes = [this] {
-      return tier_lanes{std::make_unique<manual_lane>(memory), std::make_unique<manual_lane>(read),
-        std::make_unique<manual_lane>(write)};
-    };
+    : pool(page_pool::create(shape, blocks).value()), cold(std::move(on_disk)) {
+    if (cold)
+      options.cold = cold;
+    if (!options.lanes)
+      options.lanes = [this] {
+        return tier_lanes{std::make_unique<manual_lane>(memory), std::make_unique<manual_lane>(read),
+          std::make_unique<manual_lane>(write)};
+      };
     cache = tiered_cache::create(pool, hasher, {.budget = blocks, .pin_quota = blocks}, options, counters,
       [this](tiered_cache::task what, std::chrono::milliseconds delay) {
+        const std::lock_guard lock(mutex);
         (delay.count() > 0 ? later : posted).push_back(std::move(what));
       }).value();
   }
@@ -133,15 +140,20 @@ struct tier_world {
     return count;
   }
 
-  bool step() {
-    if (!posted.empty()) {
-      const auto next = std::move(posted.front());
+  /// What the lanes posted, one thing. @returns false if that is nothing
+  bool take_posted() {
+    tiered_cache::task next;
+    {
+      const std::lock_guard lock(mutex);
+      if (posted.empty())
+        return false;
+      next = std::move(posted.front());
       posted.pop_front();
-      next();
-      return true;
     }
-    return memory->run_one() || read->run_one() || write->run_one();
+    next();
+    return true;
   }
+  bool step() { return take_posted() || memory->run_one() || read->run_one() || write->run_one(); }
   void settle() {
     while (step()) {
     }
@@ -161,10 +173,11 @@ struct tier_world {
   std::shared_ptr<page_pool> pool;
   block_hasher hasher{identity_key::derive({}), {}};
   std::shared_ptr<engine_counters> counters = std::make_shared<engine_counters>();
-  std::shared_ptr<memory_cold_store> cold;
+  std::shared_ptr<memory_cold_store> cold; ///< null if the options brought another one
   std::shared_ptr<job_list> memory = std::make_shared<job_list>();
   std::shared_ptr<job_list> read = std::make_shared<job_list>();
   std::shared_ptr<job_list> write = std::make_shared<job_list>();
+  std::mutex mutex; ///< of what is posted
   std::deque<tiered_cache::task> posted;
   std::deque<tiered_cache::task> later;
   std::unique_ptr<tiered_cache> cache;
