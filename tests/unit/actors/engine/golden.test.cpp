@@ -84,8 +84,15 @@ std::vector<ask> asks_of(const std::vector<golden_answer>& golden) {
   return asks;
 }
 
+struct outcome {
+  std::vector<std::vector<token_id>> answers;
+  std::uint64_t preemptions = 0;
+  std::uint64_t swapped_blocks = 0;
+  std::uint64_t host_hits = 0;
+};
+
 /// Answers to all asks; `together` or one after the other.
-std::vector<std::vector<token_id>> run(
+outcome run(
   const engine_options& options, std::uint32_t threads, const std::vector<ask>& asks, bool together) {
   threaded_engine at(load_model(threads), card_of_the_model(), options);
   std::size_t ends = 0;
@@ -96,10 +103,10 @@ std::vector<std::vector<token_id>> run(
       REQUIRE(at.box->wait_for_ends(ends));
   }
   REQUIRE(at.box->wait_for_ends(ends));
-  std::vector<std::vector<token_id>> answers;
-  for (const auto& what : asks)
-    answers.push_back(at.box->of(what.request).tokens);
   const auto& counters = *at.all.counters;
+  outcome out{{}, counters.preemptions, counters.swapped_blocks, counters.host_hits};
+  for (const auto& what : asks)
+    out.answers.push_back(at.box->of(what.request).tokens);
   const auto steps = static_cast<double>(counters.steps);
   WARN("threads " << threads << ", chunk " << options.chunk << (together ? ", together: " : ", alone: ")
                   << steps << " steps of " << static_cast<double>(counters.step_nanoseconds) / steps / 1e6
@@ -107,7 +114,7 @@ std::vector<std::vector<token_id>> run(
                   << static_cast<double>(counters.pause_nanoseconds)
                        / std::max(1.0, static_cast<double>(counters.pauses)) / 1e3
                   << " us");
-  return answers;
+  return out;
 }
 
 } // namespace
@@ -141,16 +148,32 @@ TEST_CASE("after every golden token the actors give the next one, where it is ce
 TEST_CASE(
   "the same bytes alone, in a batch of eight, in chunks of 16, 64 and 512, on one thread and on two") {
   const auto asks = asks_of(read_golden());
-  const auto alone = run({.cache_share = 0}, 2, asks, false);
+  const auto alone = run({.cache_share = 0}, 2, asks, false).answers;
   for (const std::uint32_t chunk : {16U, 64U, 512U})
     for (const std::uint32_t threads : {1U, 2U}) {
       INFO("chunk " << chunk << ", threads " << threads);
-      CHECK(run({.budget = chunk, .chunk = chunk}, threads, asks, true) == alone);
+      CHECK(run({.budget = chunk, .chunk = chunk}, threads, asks, true).answers == alone);
     }
 }
 
 TEST_CASE("a pool that is too small for all of them changes no byte") {
-  const auto asks = asks_of(read_golden());
-  const auto alone = run({.cache_share = 0}, 2, asks, false);
-  CHECK(run({.kv_tokens = 160}, 2, asks, true) == alone);
+  auto asks = asks_of(read_golden());
+  // So long that two of them have no room together.
+  for (auto& what : asks) {
+    what.max_tokens = 72;
+    what.ignore_end = true;
+  }
+  const auto alone = run({.cache_share = 0}, 2, asks, false).answers;
+  const auto computed = run({.kv_tokens = 160}, 2, asks, true);
+  CHECK(computed.answers == alone);
+  CHECK(computed.preemptions > 0);
+  CHECK(computed.swapped_blocks == 0);
+  // And when those that lost their pages are brought back from host memory.
+  const auto swapped =
+    run({.kv_tokens = 160, .tiers = {.host_bytes = std::uint64_t{1} << 26, .mode = onboarding::always}}, 2,
+      asks, true);
+  CHECK(swapped.answers == alone);
+  CHECK(swapped.preemptions > 0);
+  CHECK(swapped.swapped_blocks > 0);
+  CHECK(swapped.host_hits > 0);
 }
