@@ -1,8 +1,11 @@
 """The tiers of the KV cache below the device, seen from outside: what survives a death, what a suspension costs, and what a bad disk does."""
 
+import concurrent.futures
 import json
 import os
+import pathlib
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -175,6 +178,42 @@ class CacheTiers(unittest.TestCase):
         self.assertEqual((refused.status, refused.json["error"]["code"]), (409, "pin_quota"))
         self.assertRegex(refused.json["error"]["message"], rf"\b{blocks}\b.*\b16\b")
         self.assertEqual(node.metric("godwit_cache_pinned_blocks"), 0)
+
+    def small_disk(self, size):
+        """A file system of its own, which goes with the test."""
+        place = pathlib.Path(tempfile.mkdtemp(prefix="godwit-disk-"))
+        self.addCleanup(place.rmdir)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            self.skipTest(f"no file system can be mounted here: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", place], check=True)
+        return place
+
+    def test_a_disk_that_runs_full_costs_no_answer_and_is_told(self):
+        # The texts want 40 MB of a disk that has 16, of which the node does not know.
+        disk = self.small_disk("16m")
+        texts = [f"Number {i}: " + STORY for i in range(6)]
+        plain = self.node("--cache-cold-bytes", "0", "--cache-host-bytes", "0")
+        right = [self.complete(plain, text)[0] for text in texts]
+        plain.close()
+        node = self.node("--kv-tokens", "1024", "--cache-host-bytes", "0", "--cache-offload-after", "0",
+                         "--cache-cold-dir", str(disk / "cold"), "--cache-cold-bytes", str(1 << 30))
+        self.assertEqual(self.complete(node, texts[0])[0], right[0])
+        wait_until(lambda: node.metric("godwit_cache_stored_blocks_total") > 0)
+        self.assertEqual(node.metric("godwit_cache_disk_failures_total"), 0)
+        with concurrent.futures.ThreadPoolExecutor(3) as clients:
+            deadline = time.monotonic() + PATIENCE
+            while node.metric("godwit_cache_disk_failures_total") == 0:
+                self.assertLess(time.monotonic(), deadline, "the disk took all of it")
+                self.assertEqual([text for text, _ in clients.map(lambda text: self.complete(node, text), texts)], right)
+            # From now on too, and what was written is of use.
+            hits = node.metric("godwit_cache_disk_hits_total")
+            while node.metric("godwit_cache_disk_hits_total") == hits:
+                self.assertLess(time.monotonic(), deadline, "nothing is read any more")
+                self.assertEqual([text for text, _ in clients.map(lambda text: self.complete(node, text), texts)], right)
+        wait_until(lambda: node.metric("godwit_open_streams") == 0)
+        self.assertEqual(node.metric("godwit_cache_onboard_staged"), 0)
+        self.assertEqual(node.stop(), 0)
 
     def test_a_full_pool_brings_sessions_back_from_host_memory(self):
         node = self.node("--kv-tokens", "1024", "--cache-cold-bytes", "0")
