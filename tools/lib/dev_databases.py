@@ -83,6 +83,16 @@ class Databases:
             return "not running"
         return {"T": "paused", "Z": "ended"}.get(status, "running")
 
+    def wait_reaped(self, name, seconds=15):
+        """PostgreSQL takes a process that has ended for alive as long as its parent, init by now, has not asked for its end."""
+        stat = pathlib.Path(f"/proc/{self.servers[name].get('pid')}/stat")
+        deadline = time.monotonic() + seconds
+        try:
+            while stat.read_text().rsplit(")", 1)[1].split()[0] == "Z" and time.monotonic() < deadline:
+                time.sleep(0.05)
+        except OSError:
+            pass
+
     def signal(self, name, which):
         """To the server and its children, which are found by their parent."""
         pid = self.pid(name)
@@ -138,6 +148,7 @@ class Databases:
         """Starts a server that has a data folder, and waits until it answers."""
         if self.pid(name) is not None:
             raise Trouble(f"{name} is running")
+        self.wait_reaped(name)
         others = [each for each in self.servers if each != name]
         settings = {**SETTINGS, "port": str(self.servers[name]["port"])}
         if others:
