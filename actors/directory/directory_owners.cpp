@@ -1,6 +1,7 @@
 // Sessions that other nodes own: who is asked, what is taken over, what was lost to others.
 
 #include "actors/directory/directory_shell.hpp"
+#include "actors/session/journal_rules.hpp"
 #include "messages/actor_error.hpp"
 #include "messages/reasons.hpp"
 #include "messages/text.hpp"
@@ -42,7 +43,7 @@ void directory_shell::seek(const question& who, const sought& done) {
   if (const auto found = entries_.find(who.session); found != entries_.end()) {
     auto& entry = found->second;
     if (entry.tenant != who.tenant)
-      return done(fail(errc::not_found, "there is no such session"));
+      return done(no_such_session());
     if (entry.busy)
       return wait(entry, who, done);
     if (!overtaken(who.session)) {
@@ -54,7 +55,7 @@ void directory_shell::seek(const question& who, const sought& done) {
   if (!head)
     return done(fail(head));
   if (head->tenant.value != who.tenant)
-    return done(fail(errc::not_found, "there is no such session"));
+    return done(no_such_session());
   auto owner = owners_.of(*head, now());
   switch (owner.where) {
   case ownership::place::here: {

@@ -1,5 +1,6 @@
 #include "actors/directory/directory_shell.hpp"
 
+#include "actors/session/journal_rules.hpp"
 #include "actors/session/journal_threads.hpp"
 #include "actors/session/session_machine.hpp"
 #include "actors/session/session_records.hpp"
@@ -14,10 +15,6 @@
 namespace godwit::detail {
 
 namespace {
-
-tl::unexpected<error> no_such_session() {
-  return fail(errc::not_found, "there is no such session");
-}
 
 std::shared_ptr<const session_config> sessions_of(directory_config& config) {
   auto sessions = std::move(config.sessions);

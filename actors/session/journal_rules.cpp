@@ -1,5 +1,7 @@
 #include "actors/session/journal_rules.hpp"
 
+#include "messages/reasons.hpp"
+
 namespace godwit {
 
 result<void> check_journal_name(std::string_view name, std::string_view what) {
@@ -47,7 +49,7 @@ result<void> check_claim(const journal_head& head, epoch_t expected) {
 }
 
 tl::unexpected<error> no_such_session() {
-  return fail(errc::not_found, "no such session");
+  return fail(errc::not_found, "there is no such session", {}, std::string(reasons::session_not_found));
 }
 
 tl::unexpected<error> session_exists() {

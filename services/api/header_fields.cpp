@@ -1,5 +1,6 @@
 #include "services/api/header_fields.hpp"
 
+#include "messages/reasons.hpp"
 #include "services/api/field_reader.hpp"
 #include "services/http/text.hpp"
 
@@ -85,7 +86,8 @@ result<std::optional<session_id>> bound_session_of(const http::request& request)
   if (!value)
     return std::optional<session_id>();
   if (!has_session_form(*value))
-    return fail(errc::not_found, "there is no such session", "X-Session-ID", "session_not_found");
+    return fail(
+      errc::not_found, "there is no such session", "X-Session-ID", std::string(reasons::session_not_found));
   return std::optional(session_id(std::string(*value)));
 }
 

@@ -1,5 +1,6 @@
 #include "services/gateway/gateway.hpp"
 
+#include "messages/reasons.hpp"
 #include "services/api/header_fields.hpp"
 #include "services/gateway/call.hpp"
 #include "services/gateway/call_actor.hpp"
@@ -152,7 +153,7 @@ class http_gateway final : public gateway {
     const auto names_session = !incoming.route().id.empty() && which != route::model
                                && which != route::node_drain && which != route::actor_trace;
     if (names_session && !has_session_form(incoming.route().id))
-      return fail(errc::not_found, "there is no such session", {}, "session_not_found");
+      return fail(errc::not_found, "there is no such session", {}, std::string(reasons::session_not_found));
     if (starts_work(which) && context_->draining)
       return fail(errc::draining, "this node is being shut down: try another, or again in a moment");
     return {};

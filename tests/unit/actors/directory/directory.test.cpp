@@ -82,6 +82,24 @@ texts ids_of(const letter<schema::SessionList>& list) {
 
 } // namespace
 
+TEST_CASE("a session that never was, that is another tenant's or erased is missed in the same words") {
+  directory_world world;
+  const auto id = world.create();
+  const auto erased = world.create();
+  const auto never = "ses_" + std::string(32, '0');
+  REQUIRE(world.erase(erased));
+  const error missed{errc::not_found, "there is no such session", {}, "session_not_found"};
+  for (const auto& name : {std::string("nope"), never, erased}) {
+    CHECK(world.find(name).error() == missed);
+    CHECK(world.erase(name).error() == missed);
+  }
+  CHECK(world.find(id, "other").error() == missed);
+  CHECK(world.erase(id, "other").error() == missed);
+  world.restart();
+  CHECK(world.find(id, "other").error() == missed);
+  CHECK(world.find(erased).error() == missed);
+}
+
 TEST_CASE("a session is opened in the journal and found by its tenant only") {
   directory_world world;
   const auto id = world.create();

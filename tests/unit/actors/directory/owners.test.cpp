@@ -55,6 +55,7 @@ TEST_CASE("a session is found from every node, and its owner stays the owner") {
   CHECK(world.epoch(id) == 1);
   const auto other = world.ask<session_actor>(world.nodes[b].directory, mesh_world::named(id, 0, "other"));
   CHECK((**other).error().code == errc::not_found);
+  CHECK((**other).error().reason == "session_not_found");
   CHECK(world.find(b, "ses_" + std::string(32, '0')).error().code == errc::not_found);
   CHECK(world.gauge(b, "passed_calls") == 1);
   CHECK(world.gauge(b, "waiting_calls") == 0);
