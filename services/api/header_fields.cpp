@@ -96,6 +96,14 @@ bool is_json(const http::request& request) {
   return value && media_type(*value) == "application/json";
 }
 
+bool is_coded(const http::request& request) {
+  return std::any_of(request.fields.begin(), request.fields.end(), [](const auto& field) {
+    const auto blank = field.second.find_first_not_of(" \t") == std::string::npos;
+    return http::same_token(field.first, "Content-Encoding") && !blank
+           && media_type(field.second) != "identity";
+  });
+}
+
 bool wants_events(const http::request& request) {
   auto rest = request.field("Accept").value_or("");
   while (!rest.empty()) {

@@ -28,6 +28,9 @@ bool has_session_form(std::string_view text);
 /// True if `Content-Type` is application/json, with or without parameters.
 bool is_json(const http::request& request);
 
+/// True if `Content-Encoding` says that the body is not what was meant, but packed in some way.
+bool is_coded(const http::request& request);
+
 /// True if `Accept` lists text/event-stream.
 bool wants_events(const http::request& request);
 

@@ -54,8 +54,10 @@ void read_stop(field_reader& fields, std::vector<std::string>& stop) {
       return fields.invalid(name, fmt::format("must have at least 1 and at most {} bytes", max_stop_bytes));
     stop.push_back(bytes);
   };
-  if (!value->is_array())
+  if (value->is_string())
     return take(*value, "stop");
+  if (!value->is_array())
+    return fields.invalid("stop", "must be a string or a list of strings", "invalid_type");
   if (value->size() > max_stop_strings)
     return fields.invalid("stop", fmt::format("must have at most {} strings", max_stop_strings));
   for (std::size_t i = 0; i < value->size(); ++i)

@@ -92,7 +92,7 @@ void dispatch(caf::actor_system& system, const call& incoming) {
   case route::session_unpin:
     return unpin_session(system, incoming);
   case route::session_migrate:
-    return incoming.refuse(error{errc::unsupported, "migrate is not supported", "migrate", {}});
+    return incoming.refuse(error{errc::unsupported, "migrate is not supported", {}, "unsupported_call"});
   }
 }
 
@@ -127,6 +127,9 @@ class http_gateway final : public gateway {
     incoming.trace(trace_of(incoming.request()));
     if (const auto checked = check(incoming); !checked)
       return incoming.refuse(checked.error());
+    if (takes_body(*incoming.route().call) && is_coded(incoming.request()))
+      return incoming.exchange().respond(http::error_response(415, "unsupported_content_encoding",
+        "Content-Encoding must be identity or absent: bodies are taken as they are"));
     if (takes_body(*incoming.route().call) && !is_json(incoming.request())
         && (!incoming.request().body.empty() || incoming.request().field("Content-Type")))
       return incoming.exchange().respond(http::error_response(

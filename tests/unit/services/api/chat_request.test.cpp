@@ -232,6 +232,12 @@ TEST_CASE("what is known but not built is refused by its name as unsupported") {
   CHECK(failure.code == errc::unsupported);
 }
 
+TEST_CASE("a stop that is neither a text nor a list is told of both, and an entry of a list of texts only") {
+  CHECK(refusal(with(R"({"stop":5})")).message == "stop must be a string or a list of strings");
+  CHECK(refusal(with(R"({"stop":{"a":"b"}})")).message == "stop must be a string or a list of strings");
+  CHECK(refusal(with(R"({"stop":["a",7]})")).message == "stop[1] must be a string");
+}
+
 TEST_CASE("a stop list of 16 is taken and one of 100 is refused") {
   auto body = minimal();
   body["stop"] = json::array();
