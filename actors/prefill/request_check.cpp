@@ -22,10 +22,10 @@ result<void> check_request(schema::GenerateRequest::Reader ask, const request_li
         + std::to_string(limits.context) + " with at least one of the answer",
       "messages", "context_length_exceeded");
   if (prompt >= limits.pool_tokens)
-    return fail(errc::resource_exhausted,
+    return fail(errc::invalid_argument,
       "the prompt needs KV pages for " + std::to_string(prompt + 1) + " tokens, and this node has them for "
         + std::to_string(limits.pool_tokens),
-      "messages");
+      "messages", "kv_capacity_exceeded");
   return validate(read_sampling(ask.getSampling()), limits.vocabulary);
 }
 

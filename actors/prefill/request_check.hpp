@@ -18,8 +18,8 @@ struct request_limits {
 };
 
 /// Refuses what could never run, before any work.
-/// @returns `invalid_argument` naming the field, or `resource_exhausted` for a prompt that the page pool
-/// could not hold even alone, with both numbers
+/// @returns `invalid_argument` naming the field; for a prompt over the context or over what the page pool
+/// could hold even alone with both numbers, since to try again would be in vain
 result<void> check_request(schema::GenerateRequest::Reader ask, const request_limits& limits);
 
 } // namespace godwit

@@ -102,7 +102,8 @@ TEST_CASE("what can never run is refused before any work, with the numbers") {
   test_engine engine({.kv_tokens = 128});
   const auto refusal = engine.request({.request = 1, .tokens = prompt_of(128, 1)});
   REQUIRE(refusal);
-  CHECK(refusal->code == errc::resource_exhausted);
+  CHECK(refusal->code == errc::invalid_argument);
+  CHECK(refusal->reason == "kv_capacity_exceeded");
   CHECK(refusal->message.find("129") != std::string::npos);
   CHECK(refusal->message.find("128") != std::string::npos);
   CHECK(engine.request({.request = 2, .tokens = prompt_of(600, 1)})->code == errc::invalid_argument);

@@ -33,7 +33,8 @@ TEST_CASE("a plain request passes, up to the last prompt that leaves room for on
 TEST_CASE("a prompt over the pages or over the context is refused with both numbers") {
   const auto pages = check_request(request_of(48).read(), limits);
   REQUIRE_FALSE(pages);
-  CHECK(pages.error().code == errc::resource_exhausted);
+  CHECK(pages.error().code == errc::invalid_argument);
+  CHECK(pages.error().reason == "kv_capacity_exceeded");
   CHECK(pages.error().message.find("49") != std::string::npos);
   CHECK(pages.error().message.find("48") != std::string::npos);
   const auto context = check_request(request_of(64).read(), limits);

@@ -1,3 +1,4 @@
+#include "actors/prefill/request_check.hpp"
 #include "tests/unit/services/gateway/fixture.hpp"
 
 #include <catch2/catch.hpp>
@@ -211,6 +212,21 @@ TEST_CASE_METHOD(fixture, "a failure before the first byte is an ordinary refusa
     0, {.finish = FinishReason::FAILED, .code = errc::resource_exhausted, .message = "no pages are free"});
   CHECK(refusal(view, 529)["code"] == "resource_exhausted");
   CHECK(view->status == 0);
+}
+
+TEST_CASE_METHOD(fixture, "a prompt that no worker can ever hold is refused, not put off") {
+  world_->router_error =
+    check_request(letter<schema::GenerateRequest>::make([](schema::GenerateRequest::Builder b) {
+      b.initTokens(48);
+      b.setPromptLength(48);
+    }).read(),
+      {.vocabulary = 100, .context = 64, .pool_tokens = 48})
+      .error();
+  const auto view = ask("POST", path, body(R"({"stream":false})"));
+  CHECK(refusal(view, 400)["code"] == "kv_capacity_exceeded");
+  for (const auto& [name, value] : view->answer->fields)
+    CHECK(name != "Retry-After");
+  CHECK(world_->generations.size() == 1);
 }
 
 TEST_CASE_METHOD(fixture, "a failure in mid-stream is an event and a clean end") {
