@@ -1,6 +1,7 @@
 #include "actors/session/event_maker.hpp"
 
 #include "actors/generation/prompt_details.hpp"
+#include "messages/error_status.hpp"
 #include "messages/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -19,6 +20,18 @@ json usage_json(schema::Usage::Reader usage) {
     {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
     {"prompt_tokens_details",
       prompt_details(usage.getCachedTokens(), usage.getCachedHost(), usage.getCachedDisk())}};
+}
+
+/// As a refused request says it.
+json failure_json(schema::TurnEnded::Reader ended) {
+  const auto code = static_cast<errc>(ended.getErrorCode());
+  const std::string type(error_type(status_of(code)));
+  if (is_private(code))
+    return {
+      {"type", type}, {"code", std::string(to_string(code))}, {"message", std::string(private_message)}};
+  const std::string word = text_of(ended.getErrorReason());
+  return {{"type", type}, {"code", word.empty() ? std::string(to_string(code)) : word},
+    {"message", text_of(ended.getErrorMessage())}};
 }
 
 tl::unexpected<error> out_of_order(sequence_number sequence) {
@@ -213,14 +226,8 @@ void event_maker::end(schema::TurnEnded::Reader ended, writer& out) {
     out.add("turn.cancelled", turn,
       {{"turn", turn}, {"cause", cause_}, {"usage", usage_json(ended.getUsage())}}, true);
   } else if (reason == "failed") {
-    const auto code = to_string(static_cast<errc>(ended.getErrorCode()));
-    const std::string word = text_of(ended.getErrorReason());
     out.add("turn.failed", turn,
-      {{"turn", turn},
-        {"error", {{"type", code}, {"code", word.empty() ? std::string(code) : word},
-                    {"message", text_of(ended.getErrorMessage())}}},
-        {"usage", usage_json(ended.getUsage())}},
-      true);
+      {{"turn", turn}, {"error", failure_json(ended)}, {"usage", usage_json(ended.getUsage())}}, true);
   } else {
     out.add("turn.completed", turn,
       {{"turn", turn}, {"finish_reason", reason}, {"usage", usage_json(ended.getUsage())}}, true);

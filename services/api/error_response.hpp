@@ -1,18 +1,12 @@
 #pragma once
 
-#include "messages/error.hpp"
+#include "messages/error_status.hpp"
 #include "services/http/exchange.hpp"
 
 #include <chrono>
 #include <string>
 
 namespace godwit {
-
-/// The HTTP status of an expected failure: the one table.
-int status_of(errc code);
-
-/// True for failures whose words are for the node's log only: they may name files or peers.
-bool is_private(errc code);
 
 /// `{"error":{"type","code","message","param"?}}` as it also stands in a stream.
 std::string error_json(const error& failure);

@@ -6,9 +6,6 @@
 
 namespace godwit::http {
 
-/// The word for a kind of error that clients of OpenAI-shaped APIs read, by status.
-std::string_view error_type(int status);
-
 /// An answer with the API's error body: {"error":{"type","code","message","param"?}}. Text that is not UTF-8
 /// is repaired with U+FFFD, so that the body is JSON always.
 response error_response(

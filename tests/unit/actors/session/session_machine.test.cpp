@@ -136,6 +136,28 @@ TEST_CASE("a token ends the count of tries") {
   CHECK(machine.order().attempts() == 0);
 }
 
+TEST_CASE("a failed turn speaks of errors as refused requests do") {
+  const auto told = [](const error& why) {
+    session_machine machine(some);
+    const auto seen = lines(
+      machine, journal_builder().opened().accepted(1, "one").prompted(1, 0, {1}).ended(1, "failed", "", why));
+    const auto begin = seen.back().find("\"error\":") + 8;
+    return seen.back().substr(begin, seen.back().find(",\"usage\"") - begin);
+  };
+  CHECK(told({errc::invalid_argument, "too long", "content", "context_length_exceeded"})
+        == R"({"type":"invalid_request_error","code":"context_length_exceeded","message":"too long"})");
+  CHECK(told({errc::unavailable, "no token came", "", "no_progress"})
+        == R"({"type":"unavailable_error","code":"no_progress","message":"no token came"})");
+  CHECK(told({errc::overloaded, "busy", "", ""})
+        == R"({"type":"overloaded_error","code":"overloaded","message":"busy"})");
+  // What only the log may name; a number that a later version may have written.
+  CHECK(
+    told({errc::io, "/var/lib/x: denied", "", "secret"})
+    == R"({"type":"server_error","code":"io","message":"the node failed on this request; its log says why"})");
+  CHECK(told({static_cast<errc>(200), "new", "", ""})
+        == R"({"type":"server_error","code":"unknown","message":"new"})");
+}
+
 TEST_CASE("a failure keeps the partial answer and says why") {
   session_machine machine(some);
   const auto seen =
@@ -146,7 +168,7 @@ TEST_CASE("a failure keeps the partial answer and says why") {
                      .released(1, 1, {5}, "part")
                      .ended(1, "failed", "", {errc::deadline, "no token came for too long", "", "stalled"}));
   CHECK(seen.back()
-        == R"(5.0 turn.failed {"turn":1,"error":{"type":"deadline","code":"stalled",)"
+        == R"(5.0 turn.failed {"turn":1,"error":{"type":"server_error","code":"stalled",)"
            R"("message":"no token came for too long"},)"
              + usage + "}");
   CHECK(machine.find(1)->answer == "part");
