@@ -23,6 +23,8 @@ void event_streams::open(schema::SubscribeRequest::Reader request, const opened&
   const auto after = place_of(next, request);
   if (!after)
     return done(fail(after));
+  if (next.snapshot)
+    return open_snapshot(std::move(next), done);
   if (after->sequence == 0)
     return done(add(std::move(next)));
   ++opening_;
@@ -38,6 +40,20 @@ void event_streams::open(schema::SubscribeRequest::Reader request, const opened&
       done(add(std::move(next)));
     };
   });
+}
+
+/// A snapshot tells what the journal still has, so it is asked first.
+void event_streams::open_snapshot(stream next, const opened& done) {
+  ++opening_;
+  consult_(
+    [this, next = std::move(next), done, pages = history_.pages()](journal& records) -> journal_answer {
+      const auto oldest = pages.oldest(records).value_or(0);
+      return [this, next, done, oldest]() mutable {
+        --opening_;
+        next.oldest = oldest;
+        done(add(std::move(next)));
+      };
+    });
 }
 
 std::uint64_t event_streams::add(stream next) {
@@ -139,7 +155,7 @@ bool event_streams::catch_up(stream& behind) {
     if (behind.credit == 0)
       return false;
     --behind.credit;
-    behind.out.push_back(session_snapshot(machine_));
+    behind.out.push_back(session_snapshot(machine_, behind.oldest));
     behind.snapshot = false;
     behind.live = true;
   }

@@ -57,7 +57,8 @@ class event_streams {
     std::uint64_t number = 0;
     std::uint32_t credit = 0;
     turn_number only = 0;
-    bool snapshot = false; ///< is still to be sent
+    bool snapshot = false;      ///< is still to be sent
+    sequence_number oldest = 0; ///< with `snapshot`: the first record that the journal still has
     bool past_only = false;
     sequence_number last = 0;        ///< with `past_only`: the record behind whose events it ends
     bool live = false;               ///< everything before now was sent
@@ -75,6 +76,7 @@ class event_streams {
 
   /// Behind which event a stream begins.
   result<event_place> place_of(const stream& to, schema::SubscribeRequest::Reader request) const;
+  void open_snapshot(stream next, const opened& done);
   std::uint64_t add(stream next);
   /// Moves events from `read` to `out` as credit allows. @returns false if some had to stay
   bool take(stream& from, std::vector<session_event>& out);

@@ -1,6 +1,6 @@
 #include "actors/session/session_views.hpp"
 
-#include "actors/generation/prompt_details.hpp"
+#include "actors/session/session_object.hpp"
 #include "messages/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -29,26 +29,6 @@ std::uint64_t held_on_device(const session_machine& machine, const session_kv* k
     return runs ? length : 0;
   constexpr std::uint64_t block = 16;
   return runs && kv->device + block > length ? length : kv->device;
-}
-
-json info_json(schema::SessionInfo::Reader info) {
-  const auto settings = info.getSettings();
-  const auto usage = info.getUsage();
-  auto metadata = json::parse(text_of(settings.getMetadata()), nullptr, false);
-  if (metadata.is_discarded())
-    metadata = json::object();
-  return {{"id", text_of(info.getId())}, {"object", "session"}, {"status", text_of(info.getStatus())},
-    {"model", text_of(settings.getModel())},
-    {"owner", {{"node", text_of(info.getOwnerNode())}, {"epoch", info.getOwnerEpoch()}}},
-    {"turns", info.getTurns()}, {"queued", info.getQueued()},
-    {"usage", {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
-                {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
-                {"prompt_tokens_details",
-                  prompt_details(usage.getCachedTokens(), usage.getCachedHost(), usage.getCachedDisk())}}},
-    {"kv", {{"device", info.getKvDevice()}, {"host", info.getKvHost()}, {"disk", info.getKvDisk()}}},
-    {"journal", {{"sequence", info.getJournalSequence()}}}, {"created_at", info.getCreatedAt()},
-    {"expires_at", info.getExpiresAt() == 0 ? json() : json(info.getExpiresAt())},
-    {"metadata", std::move(metadata)}};
 }
 
 } // namespace
@@ -130,14 +110,16 @@ prompt_task next_prompt(const session_machine& machine, const std::string& next)
   return task;
 }
 
-session_event session_snapshot(const session_machine& machine) {
-  const auto info = session_info(machine);
+session_event session_snapshot(const session_machine& machine, sequence_number oldest) {
+  const auto info = session_info(machine, oldest);
+  auto session = session_object(info.read());
+  session.erase("kv"); // the cache knows it, and only a question to it would tell
   const auto transcript = session_transcript(machine);
   auto messages = json::array();
   for (const auto message : transcript.read().getMessages())
     messages.push_back({{"role", text_of(message.getRole())}, {"content", text_of(message.getContent())}});
   const auto place = machine.order().last_event();
-  const json data = {{"position", machine.ids().text(place)}, {"session", info_json(info.read())},
+  const json data = {{"position", machine.ids().text(place)}, {"session", std::move(session)},
     {"running", machine.running() == 0 ? json() : json(machine.running())},
     {"transcript", std::move(messages)}};
   return {place, "snapshot", data.dump(-1, ' ', false, json::error_handler_t::replace), 0, false};

@@ -35,7 +35,8 @@ std::vector<chat_message> conversation_messages(const session_machine& machine, 
 /// The task of making the prompt that ends with the message `next`.
 prompt_task next_prompt(const session_machine& machine, const std::string& next);
 
-/// The `snapshot` event: the whole state, at the place of the last event.
-session_event session_snapshot(const session_machine& machine);
+/// The `snapshot` event: the whole state but for what only the cache knows, at the place of the last event.
+/// @param oldest the first record that the journal still has; 0 if that is not known
+session_event session_snapshot(const session_machine& machine, sequence_number oldest);
 
 } // namespace godwit

@@ -1,6 +1,6 @@
 #include "services/api/logprob_list.hpp"
 
-#include "services/api/shortest.hpp"
+#include "actors/session/shortest.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,7 @@
 #include "services/api/session_json.hpp"
 
-#include "actors/generation/prompt_details.hpp"
+#include "actors/session/session_object.hpp"
 #include "kernels/memory/kv_layout.hpp"
-#include "services/api/shortest.hpp"
 #include "services/api/text_of.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,76 +16,14 @@ std::string dump(const ordered_json& value) {
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-const char* word(schema::OnBusy rule) {
-  switch (rule) {
-  case schema::OnBusy::QUEUE:
-    return "queue";
-  case schema::OnBusy::REJECT:
-    return "reject";
-  case schema::OnBusy::INTERRUPT:
-    return "interrupt";
-  }
-  return "unknown";
-}
-
-ordered_json usage(schema::Usage::Reader usage) {
-  return {{"prompt_tokens", usage.getPromptTokens()}, {"completion_tokens", usage.getCompletionTokens()},
-    {"total_tokens", usage.getPromptTokens() + usage.getCompletionTokens()},
-    {"prompt_tokens_details",
-      prompt_details(usage.getCachedTokens(), usage.getCachedHost(), usage.getCachedDisk())}};
-}
-
-ordered_json sampling(schema::SessionSettings::Reader settings) {
-  const auto from = settings.getSampling();
-  ordered_json out{{"temperature", shortest(from.getTemperature())}, {"top_p", shortest(from.getTopP())},
-    {"top_k", from.getTopK()}, {"min_p", shortest(from.getMinP())},
-    {"repeat_penalty", shortest(from.getRepeatPenalty())},
-    {"frequency_penalty", shortest(from.getFrequencyPenalty())},
-    {"presence_penalty", shortest(from.getPresencePenalty())},
-    {"seed", static_cast<std::int64_t>(from.getSeed())}};
-  if (from.getBias().size() != 0) {
-    auto bias = ordered_json::object();
-    for (const auto entry : from.getBias())
-      bias[std::to_string(entry.getToken())] = shortest(entry.getBias());
-    out["logit_bias"] = std::move(bias);
-  }
-  out["max_tokens"] = settings.getMaxTokens() == 0 ? ordered_json() : ordered_json(settings.getMaxTokens());
-  auto stop = ordered_json::array();
-  for (const auto text : settings.getStop())
-    stop.push_back(text_of(text));
-  out["stop"] = std::move(stop);
-  return out;
-}
-
-ordered_json session(schema::SessionInfo::Reader info) {
-  const auto settings = info.getSettings();
-  ordered_json out{{"id", text_of(info.getId())}, {"object", "session"},
-    {"status", text_of(info.getStatus())}, {"model", text_of(settings.getModel())},
-    {"owner", {{"node", text_of(info.getOwnerNode())}, {"epoch", info.getOwnerEpoch()}}},
-    {"turns", info.getTurns()}, {"queued", info.getQueued()}, {"usage", usage(info.getUsage())},
-    {"kv", {{"device", info.getKvDevice()}, {"host", info.getKvHost()}, {"disk", info.getKvDisk()}}},
-    {"journal",
-      {{"sequence", info.getJournalSequence()},
-        {"oldest_event", info.getOldestEvent().size() == 0 ? ordered_json()
-                                                           : ordered_json(text_of(info.getOldestEvent()))}}},
-    {"created_at", info.getCreatedAt()},
-    {"expires_at", info.getExpiresAt() == 0 ? ordered_json() : ordered_json(info.getExpiresAt())},
-    {"on_busy", word(settings.getOnBusy())}, {"sampling", sampling(settings)}};
-  if (info.getForkedFrom().size() != 0)
-    out["forked_from"] = {{"session", text_of(info.getForkedFrom())}, {"at", text_of(info.getForkedAt())}};
-  auto metadata = ordered_json::parse(text_of(settings.getMetadata()), nullptr, false);
-  out["metadata"] = metadata.is_object() ? std::move(metadata) : ordered_json::object();
-  return out;
-}
-
 } // namespace
 
 std::string session_json(schema::SessionInfo::Reader info) {
-  return dump(session(info));
+  return dump(session_object(info));
 }
 
 std::string erased_session_json(schema::SessionInfo::Reader info) {
-  auto out = session(info);
+  auto out = session_object(info);
   out["deleted"] = true;
   return dump(out);
 }
@@ -94,7 +31,7 @@ std::string erased_session_json(schema::SessionInfo::Reader info) {
 std::string session_list_json(schema::SessionList::Reader list) {
   auto data = ordered_json::array();
   for (const auto info : list.getSessions())
-    data.push_back(session(info));
+    data.push_back(session_object(info));
   return dump({{"object", "list"}, {"data", std::move(data)}, {"has_more", list.getHasMore()},
     {"next", list.getHasMore() ? ordered_json(text_of(list.getNext())) : ordered_json()}});
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 
 using namespace godwit;
 
@@ -22,6 +23,7 @@ class world {
                               for (const auto event : batch.read().getEvents()) {
                                 ids[number].emplace_back(event.getId().cStr());
                                 types[number].emplace_back(event.getType().cStr());
+                                last_data = event.getData().cStr();
                               }
                               ended[number] = batch.read().getEnded();
                               errors[number] = batch.read().getErrorCode();
@@ -106,6 +108,7 @@ class world {
   std::vector<session_event> all;
   std::map<std::uint64_t, std::vector<std::string>> ids;
   std::map<std::uint64_t, std::vector<std::string>> types;
+  std::string last_data; ///< of the last event that anybody got
   std::map<std::uint64_t, bool> ended;
   std::map<std::uint64_t, int> errors;
   bool slow = false; ///< questions to the journal wait for answer()
@@ -216,6 +219,25 @@ TEST_CASE("a snapshot stands at the last event, and what comes after it follows"
   CHECK(w.ids[number].back() == w.all_ids().back());
   w.write(journal.accepted(3, "three"));
   CHECK(w.types[number] == std::vector<std::string>{"snapshot", "message.accepted", "turn.started"});
+}
+
+TEST_CASE("a snapshot tells the first place that the journal still has") {
+  world w;
+  w.write(two_turns());
+  w.log->forget(w.id, 5);
+  w.slow = true;
+  const auto request = letter<schema::SubscribeRequest>::make([](schema::SubscribeRequest::Builder b) {
+    b.setCredit(1);
+    b.setSnapshot(true);
+  });
+  std::optional<std::uint64_t> number;
+  w.streams.open(request.read(), [&](result<std::uint64_t> outcome) { number = outcome.value(); });
+  CHECK(!number);
+  w.answer();
+  REQUIRE(number);
+  w.streams.feed(*number);
+  CHECK(w.types[*number] == std::vector<std::string>{"snapshot"});
+  CHECK(w.last_data.find("\"oldest_event\":\"" + w.machine.ids().text({5, 0}) + "\"") != std::string::npos);
 }
 
 TEST_CASE("the end of a session ends its streams") {

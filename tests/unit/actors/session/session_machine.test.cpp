@@ -1,8 +1,10 @@
 #include "actors/session/session_machine.hpp"
+#include "actors/session/session_object.hpp"
 #include "actors/session/session_views.hpp"
 #include "tests/unit/actors/session/journal_builder.hpp"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 using namespace godwit;
 
@@ -268,7 +270,14 @@ TEST_CASE("a session tells what it is") {
   CHECK(info.read().getCreatedAt() == 5);
   CHECK(info.read().getExpiresAt() == 65);
   CHECK(info.read().getJournalSequence() == 4);
-  const auto snapshot = session_snapshot(machine);
+  const auto snapshot = session_snapshot(machine, 3);
+  // The object that a client gets when it asks for the session, without what only the cache knows.
+  auto shown = session_object(session_info(machine, 3).read());
+  CHECK(shown.contains("sampling"));
+  CHECK(shown.contains("on_busy"));
+  CHECK(shown["journal"]["oldest_event"] == machine.ids().text({3, 0}));
+  shown.erase("kv");
+  CHECK(nlohmann::ordered_json::parse(snapshot.data)["session"].dump() == shown.dump());
   CHECK(snapshot.place == event_place{4, 0});
   CHECK(snapshot.data.starts_with(R"({"position":"855604393804000000004000","session":{"id":"ses_0123)"));
   CHECK(
