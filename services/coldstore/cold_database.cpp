@@ -5,6 +5,7 @@
 
 #include <rocksdb/env.h>
 #include <rocksdb/metadata.h>
+#include <rocksdb/table_properties.h>
 
 #include <algorithm>
 #include <charconv>
@@ -232,6 +233,13 @@ cold_database::usage cold_database::used() const {
   for (const auto& file : state.blob_files)
     out.blobs.push_back({file.blob_file_size, file.garbage_blob_bytes});
   return out;
+}
+
+bool cold_database::has_deletions() const {
+  rocksdb::TablePropertiesCollection tables;
+  if (!db_->GetPropertiesOfAllTables(&tables).ok())
+    return true;
+  return std::ranges::any_of(tables, [](const auto& table) { return table.second->num_deletions != 0; });
 }
 
 rocksdb::Status cold_database::merge(std::size_t move, std::atomic<bool>& cancelled) {

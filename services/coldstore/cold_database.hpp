@@ -74,6 +74,8 @@ class cold_database {
   rocksdb::Status write(rocksdb::WriteBatch& batch);
 
   usage used() const;
+  /// Whether tables hold deletions, of which no merge has told used() yet. True if they do not say.
+  bool has_deletions() const;
   /// Merges tables: forgets what was deleted, and with it files of which nothing is left.
   /// @param move the oldest files from which pages still in use are moved, so that these go too
   /// @param cancelled ends it early, with `Incomplete`

@@ -70,10 +70,13 @@ void add(cold_share& to, const cold_codec::note& note) {
 
 /// Writes deletions, and moves what shares a file with what was deleted, so that the files go.
 result<void> write_and_tidy(cold_database& to, rocksdb::WriteBatch& batch) {
-  if (batch.Count() == 0)
+  // An earlier run may have deleted and not come to the end of this.
+  if (batch.Count() == 0 && to.used().garbage_bytes() == 0 && !to.has_deletions())
     return {};
   std::atomic<bool> never{false};
-  auto status = to.write(batch);
+  rocksdb::Status status;
+  if (batch.Count() != 0)
+    status = to.write(batch);
   if (status.ok())
     status = to.merge(0, never);
   std::size_t move = 0;

@@ -1,11 +1,13 @@
 #include "services/coldstore/inventory.hpp"
 
+#include "services/coldstore/cold_database.hpp"
 #include "services/coldstore/key_file.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "tests/unit/services/coldstore/texts.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
 
@@ -113,6 +115,36 @@ TEST_CASE("clearing one tenant leaves nothing of it on disk, and all of the othe
   CHECK((*store)->known(one.names) == 0);
   CHECK(read_right(**store, two) == 30);
   CHECK(clear_cold(folder.path(), "nobody").error().code == errc::conflict);
+}
+
+TEST_CASE("clearing a tenant again finishes what a run that died had begun") {
+  const bool merged = GENERATE(false, true);
+  const bool verify = GENERATE(false, true);
+  const temporary_folder folder;
+  write_two_tenants(folder.path());
+  const text one(1, 20, "acme");
+  {
+    const auto database = cold_database::open(small_store(folder.path()));
+    REQUIRE(database);
+    const auto notes = (*database)->read_notes();
+    REQUIRE(notes);
+    rocksdb::WriteBatch batch;
+    for (const auto& note : notes->good)
+      if (note.tenant == "acme")
+        cold_database::drop(batch, note.place, note.identity);
+    REQUIRE((*database)->write(batch).ok());
+    std::atomic<bool> never{false};
+    if (merged)
+      REQUIRE((*database)->merge(0, never).ok());
+  }
+  REQUIRE(on_disk(folder.path(), one.pages[7]));
+  if (verify)
+    CHECK(verify_cold(folder.path())->good.blocks == 30);
+  else
+    CHECK(clear_cold(folder.path(), "acme")->blocks == 0);
+  for (const auto& pages : one.pages)
+    CHECK_FALSE(on_disk(folder.path(), pages));
+  CHECK(list_cold(folder.path())->all.blocks == 30);
 }
 
 TEST_CASE("clearing all leaves the key, and a store that works") {
