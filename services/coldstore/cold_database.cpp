@@ -84,8 +84,11 @@ result<std::unique_ptr<cold_database>> cold_database::open(const cold_options& o
   return made;
 }
 
-rocksdb::Status cold_database::empty(const cold_options& options) {
-  return rocksdb::DestroyDB(options.folder.string(), cold_rocks_options(options, false));
+result<void> cold_database::empty(const cold_options& options) {
+  const auto status = rocksdb::DestroyDB(options.folder.string(), cold_rocks_options(options, false));
+  if (!status.ok())
+    return tl::unexpected<error>(open_error(options, status));
+  return {};
 }
 
 bool cold_database::disk_takes_writes(const cold_options& options) {

@@ -41,8 +41,8 @@ class cold_database {
   /// @param merge false: tables are not merged until merge_again()
   /// @returns see open_cold_store(); `corrupt` for what empty() would mend
   static result<std::unique_ptr<cold_database>> open(const cold_options& options, bool merge = true);
-  /// Deletes all of a closed store but its key.
-  static rocksdb::Status empty(const cold_options& options);
+  /// Deletes all of a closed store but its key. @returns as open() does
+  static result<void> empty(const cold_options& options);
   /// Whether a file can be written and synced in the folder.
   static bool disk_takes_writes(const cold_options& options);
   ~cold_database();

@@ -137,13 +137,16 @@ result<cold_verdict> verify_cold(const std::filesystem::path& folder) {
   return out;
 }
 
-result<cold_share> clear_cold(const std::filesystem::path& folder, const std::optional<std::string>& tenant) {
+result<cold_cleared> clear_cold(
+  const std::filesystem::path& folder, const std::optional<std::string>& tenant) {
   if (auto good = check_folder(folder); !good)
     return fail(good);
   auto store = open(folder);
-  if (!store && (tenant || store.error().code == errc::conflict))
+  // Only damage is mended by emptying the folder.
+  if (!store && (tenant || store.error().code != errc::corrupt))
     return fail(store);
-  cold_share out;
+  cold_cleared out;
+  out.counted = store.has_value();
   rocksdb::WriteBatch batch;
   if (store)
     for (const auto& note : store->notes.good)
@@ -157,12 +160,10 @@ result<cold_share> clear_cold(const std::filesystem::path& folder, const std::op
     return out;
   }
   store = fail(errc::cancelled, ""); // closes it
-  if (const auto status = cold_database::empty(options_for(folder)); !status.ok()) {
-    if (status.ToString().find("lock") != std::string::npos)
+  if (auto emptied = cold_database::empty(options_for(folder)); !emptied) {
+    if (emptied.error().code == errc::conflict)
       return in_use(folder);
-    auto reason = to_cold_error(status);
-    reason.message += " (" + status.ToString() + ")";
-    return tl::unexpected<error>(std::move(reason));
+    return fail(emptied);
   }
   return out;
 }

@@ -40,8 +40,12 @@ struct cold_verdict {
 /// Reads every block and deletes those that do not check.
 result<cold_verdict> verify_cold(const std::filesystem::path& folder);
 
+struct cold_cleared : cold_share {
+  bool counted = true; ///< false: all are deleted, and the store was too damaged to count them
+};
+
 /// Deletes all blocks, or those of one tenant, and gives their space back. The secret of identities stays.
-/// @returns what was deleted, as far as that could be read
-result<cold_share> clear_cold(const std::filesystem::path& folder, const std::optional<std::string>& tenant);
+result<cold_cleared> clear_cold(
+  const std::filesystem::path& folder, const std::optional<std::string>& tenant);
 
 } // namespace godwit

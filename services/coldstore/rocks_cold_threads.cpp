@@ -164,8 +164,8 @@ void rocks_cold_store::take(started from) {
 
 result<rocks_cold_store::started> rocks_cold_store::start(mending how) const {
   if (how == mending::empty)
-    if (const auto status = cold_database::empty(options_); !status.ok())
-      return tl::unexpected<error>(to_cold_error(status));
+    if (const auto emptied = cold_database::empty(options_); !emptied)
+      return fail(emptied);
   auto opened = cold_database::open(options_, how != mending::check_all);
   if (!opened)
     return fail(opened);

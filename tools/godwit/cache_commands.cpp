@@ -78,10 +78,15 @@ int cache_clear(
   const auto gone = clear_cold(store_in(folder), tenant);
   if (!gone)
     return report(gone.error(), how.json);
-  if (how.json)
-    print_json(share_json(*gone));
-  else
+  if (how.json) {
+    auto out = share_json(*gone);
+    out["counted"] = gone->counted;
+    print_json(out);
+  } else if (!gone->counted) {
+    fmt::print("all blocks are deleted; the store was too damaged to count them\n");
+  } else {
     fmt::print("{} blocks ({} MB) are deleted\n", gone->blocks, megabytes(gone->bytes));
+  }
   return exit_ok;
 }
 

@@ -7,6 +7,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/mount.h>
+
 #include <atomic>
 #include <fstream>
 #include <iterator>
@@ -193,6 +195,40 @@ TEST_CASE("a store that is damaged beyond records can be cleared") {
     }
   CHECK(list_cold(folder.path()).error().code == errc::corrupt);
   CHECK(clear_cold(folder.path(), "acme").error().code == errc::corrupt);
-  REQUIRE(clear_cold(folder.path(), {}));
+  const auto gone = clear_cold(folder.path(), {});
+  REQUIRE(gone);
+  CHECK_FALSE(gone->counted);
   CHECK(list_cold(folder.path())->all.blocks == 0);
+}
+
+TEST_CASE("a store of a newer format is not emptied, since it is not damaged") {
+  const temporary_folder folder;
+  write_two_tenants(folder.path());
+  {
+    const auto database = cold_database::open(small_store(folder.path()));
+    REQUIRE(database);
+    rocksdb::WriteBatch batch;
+    REQUIRE(batch.Put("format", "99").ok());
+    REQUIRE((*database)->write(batch).ok());
+  }
+  CHECK(clear_cold(folder.path(), {}).error().code == errc::unsupported);
+  CHECK(on_disk(folder.path(), text(1, 20, "acme").pages[7]));
+}
+
+TEST_CASE("a read-only disk is called that, and not a store in use") {
+  const temporary_folder folder;
+  const auto place = folder.path() / "disk";
+  fs::create_directory(place);
+  if (::mount("tmpfs", place.c_str(), "tmpfs", 0, "size=8m") != 0) {
+    WARN("no file system can be mounted here; not tested");
+    return;
+  }
+  write_two_tenants(place / "cold");
+  CHECK(::mount("tmpfs", place.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "size=8m") == 0);
+  for (const auto& tenant : {std::optional<std::string>(), std::optional<std::string>("acme")}) {
+    const auto refused = clear_cold(place / "cold", tenant);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::permission);
+  }
+  ::umount2(place.c_str(), MNT_DETACH);
 }
