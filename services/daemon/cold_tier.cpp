@@ -3,6 +3,7 @@
 #include "services/coldstore/cold_options.hpp"
 #include "services/coldstore/key_file.hpp"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,28 @@ namespace {
 bool is_a_mistake(errc code) {
   return code == errc::conflict || code == errc::invalid_argument || code == errc::unsupported;
 }
+
+/// In place of a store that could not be opened: it holds nothing, and says that it takes nothing.
+class refusing_store final : public cold_store {
+ public:
+  explicit refusing_store(std::uint64_t limit_bytes) { stats_.limit_bytes = limit_bytes; }
+
+  std::size_t known(std::span<const block_identity>) const override { return 0; }
+  std::size_t read(std::span<const block_identity>, std::span<const std::span<std::byte>>) override {
+    return 0;
+  }
+  result<void> write(std::span<const cold_block>) override {
+    return fail(errc::io, "the cold store could not be opened when the node started");
+  }
+  cold_stats stats() const override {
+    auto out = stats_;
+    out.degraded = true;
+    return out;
+  }
+
+ private:
+  cold_stats stats_;
+};
 
 } // namespace
 
@@ -29,8 +52,8 @@ result<cold_tier> open_cold_tier(const config& settings, const std::filesystem::
     const auto words = "the cold cache in " + options.folder.string() + " cannot be used: " + why.message;
     if (is_a_mistake(why.code))
       return fail(why.code, words, "cache_cold_dir");
-    out->warn("cold cache", {{"why", words + "; the node serves without it"}});
-    return cold_tier{};
+    out->warn("cold cache", {{"why", words + "; the node serves without it until it is started again"}});
+    return cold_tier{std::make_shared<refusing_store>(options.limit_bytes), {}};
   };
   auto key = cold_identity_key(options.folder);
   if (!key)

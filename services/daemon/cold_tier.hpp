@@ -19,7 +19,8 @@ struct cold_tier {
 };
 
 /// Opens the tier that the settings ask for. A disk that does not work is no reason not to serve: then there
-/// is a warning, and no tier. A folder that is another one's, or in use, is a mistake of the operator's.
+/// is a warning, and a store that takes nothing and counts as degraded, until the next start. A folder that
+/// is another one's, or in use, is a mistake of the operator's.
 /// @param folder for it, if the settings name none
 /// @param scope of the model that is served
 /// @returns `conflict`, `invalid_argument` or `unsupported` naming the setting: the node must not start

@@ -87,13 +87,19 @@ TEST_CASE("a folder that is in use or holds something else keeps the node from s
   CHECK(third.error().message.find(foreign.string()) != std::string::npos);
 }
 
-TEST_CASE("a disk that cannot be used costs the tier and one line in the log") {
+TEST_CASE("a disk that cannot be used costs the tier and one line in the log, and counts as degraded") {
   const temporary_folder folder;
   log_file log;
   config settings;
   settings.cache_cold_dir = folder.path() / "nowhere" / "cold";
   const auto made = open_cold_tier(settings, folder.path(), scope(), log.out);
   REQUIRE(made);
-  CHECK_FALSE(made->store);
+  REQUIRE(made->store);
+  CHECK(made->store->stats().degraded);
+  CHECK(made->store->stats().failures == 0);
+  const block_identity name{1, 2};
+  CHECK(made->store->known({&name, 1}) == 0);
+  CHECK_FALSE(made->store->write({}));
+  CHECK_FALSE(made->key);
   CHECK(log.text().find("the node serves without it") != std::string::npos);
 }
