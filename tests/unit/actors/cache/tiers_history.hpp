@@ -34,8 +34,8 @@ struct tier_request {
   std::shared_ptr<tier_world::found> got;
 };
 
-/// Random operations on all tiers at once. Whatever happens, a block that is handed out has the content of its
-/// text, and when all is given back and given up, the pool is as it was.
+/// Random operations on all tiers at once. Whatever happens, a block that is handed out has the content of
+/// its text, and when all is given back and given up, the pool is as it was.
 /// @param look called before each operation, with its number
 /// @returns how many damaged blocks were met
 inline std::uint64_t tiers_history(

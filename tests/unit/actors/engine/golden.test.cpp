@@ -168,10 +168,9 @@ TEST_CASE("a pool that is too small for all of them changes no byte") {
   CHECK(computed.answers == alone);
   CHECK(computed.preemptions > 0);
   CHECK(computed.swapped_blocks == 0);
-  // And when those that lost their pages are brought back from host memory.
-  const auto swapped =
-    run({.kv_tokens = 160, .tiers = {.host_bytes = std::uint64_t{1} << 26, .mode = onboarding::always}}, 2,
-      asks, true);
+  // And when those that lost their pages, and nothing else, are brought back from host memory.
+  const tier_options tiers{.host_bytes = std::uint64_t{1} << 26, .reuse = 255, .mode = onboarding::always};
+  const auto swapped = run({.kv_tokens = 160, .tiers = tiers}, 2, asks, true);
   CHECK(swapped.answers == alone);
   CHECK(swapped.preemptions > 0);
   CHECK(swapped.swapped_blocks > 0);
