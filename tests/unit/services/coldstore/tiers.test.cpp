@@ -5,15 +5,47 @@
 #include "tests/unit/services/coldstore/texts.hpp"
 
 #include <catch2/catch.hpp>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 
 #include <thread>
 
 using namespace godwit;
 using namespace godwit::test;
 
+namespace {
+
+/// A disk that takes its time to read, so that much is evicted while a batch is read.
+class slow_file final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  using FSRandomAccessFileOwnerWrapper::FSRandomAccessFileOwnerWrapper;
+  rocksdb::IOStatus Read(std::uint64_t offset, std::size_t size, const rocksdb::IOOptions& options,
+    rocksdb::Slice* out, char* scratch, rocksdb::IODebugContext* debug) const override {
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    return FSRandomAccessFileOwnerWrapper::Read(offset, size, options, out, scratch, debug);
+  }
+};
+
+class slow_disk final : public rocksdb::FileSystemWrapper {
+ public:
+  slow_disk() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "slow_disk"; }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& name, const rocksdb::FileOptions& options,
+    std::unique_ptr<rocksdb::FSRandomAccessFile>* made, rocksdb::IODebugContext* debug) override {
+    const auto status = target()->NewRandomAccessFile(name, options, made, debug);
+    if (status.ok())
+      *made = std::make_unique<slow_file>(std::move(*made));
+    return status;
+  }
+};
+
+} // namespace
+
 TEST_CASE("blocks that are brought from a disk that evicts meanwhile are the right ones or a miss") {
   const temporary_folder folder;
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<slow_disk>());
   auto options = small_store(folder.path());
+  options.env = env.get();
   options.scope.shape = tier_world::shape;
   const auto record = 128 + 8 + tier_world::shape.block_bytes();
   // A quarter of what the texts have.
@@ -24,12 +56,11 @@ TEST_CASE("blocks that are brought from a disk that evicts meanwhile are the rig
   const std::shared_ptr<cold_store> disk = open_cold_store(options).value();
   const bool with_host = GENERATE(false, true);
   constexpr std::uint32_t pool_blocks = 96;
-  tier_world at(pool_blocks,
-    {.host_bytes = with_host ? 40 * tier_world::shape.block_bytes() : 0,
-      .cold = disk,
-      .in_flight = pool_blocks,
-      .mode = onboarding::always,
-      .lanes = threaded_lanes});
+  tier_world at(pool_blocks, {.host_bytes = with_host ? 40 * tier_world::shape.block_bytes() : 0,
+                               .cold = disk,
+                               .in_flight = pool_blocks,
+                               .mode = onboarding::always,
+                               .lanes = threaded_lanes});
 
   std::mt19937 dice(7);
   struct request {
