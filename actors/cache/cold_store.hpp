@@ -30,7 +30,8 @@ struct cold_stats {
   std::uint64_t evicted = 0;
   std::uint64_t damaged = 0;  ///< records that did not check; deleted
   std::uint64_t failures = 0; ///< reads and writes that the disk refused
-  bool degraded = false;      ///< the disk refuses writes at present
+  bool refusing = false;      ///< writes are refused at once
+  bool degraded = false;      ///< the same, or the disk has not taken as much again since it refused
 };
 
 /// The tier on disk. It may lose any block at any time, and never gives back another one's bytes.

@@ -91,9 +91,9 @@ result<void> cold_database::empty(const cold_options& options) {
   return {};
 }
 
-bool cold_database::disk_takes_writes(const cold_options& options) {
-  return rocks_disk_takes_writes(
-    options.env, options.folder, std::min(options.write_buffer_bytes, std::size_t{1} << 20));
+bool cold_database::disk_takes_writes(const cold_options& options, std::size_t bytes) {
+  const auto least = std::min(options.write_buffer_bytes, std::size_t{1} << 20);
+  return rocks_disk_takes_writes(options.env, options.folder, std::max(least, bytes));
 }
 
 cold_database::~cold_database() {

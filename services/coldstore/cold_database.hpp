@@ -43,8 +43,9 @@ class cold_database {
   static result<std::unique_ptr<cold_database>> open(const cold_options& options, bool merge = true);
   /// Deletes all of a closed store but its key. @returns as open() does
   static result<void> empty(const cold_options& options);
-  /// Whether a file can be written and synced in the folder.
-  static bool disk_takes_writes(const cold_options& options);
+  /// Whether a file of that many bytes, or a small one if they are fewer, can be written and synced in the
+  /// folder.
+  static bool disk_takes_writes(const cold_options& options, std::size_t bytes);
   ~cold_database();
 
   cold_database(const cold_database&) = delete;

@@ -81,7 +81,8 @@ cold_stats rocks_cold_store::stats() const {
   auto out = counters_;
   out.blocks = index_.blocks();
   out.bytes = index_.bytes();
-  out.degraded = degraded();
+  out.refusing = degraded();
+  out.degraded = out.refusing || unproved_bytes_ != 0;
   return out;
 }
 
@@ -261,8 +262,10 @@ std::uint64_t rocks_cold_store::allowed_garbage() const {
   return std::max<std::uint64_t>(options_.limit_bytes / 4, 2 * options_.write_buffer_bytes);
 }
 
-std::string rocks_cold_store::refuse(const rocksdb::Status& status, std::string_view what) {
+std::string rocks_cold_store::refuse(
+  const rocksdb::Status& status, std::string_view what, std::size_t bytes) {
   const bool first = mend_ == mending::none;
+  const bool again = unproved_bytes_ != 0;
   cancel_merge_ = true;
   failure_ = to_cold_error(status);
   // Damage is met when tables are merged. That of a record goes with the record; if no record is damaged, or
@@ -275,9 +278,15 @@ std::string rocks_cold_store::refuse(const rocksdb::Status& status, std::string_
     how = back ? mending::empty : mending::check_all;
   }
   mend_ = std::max(mend_, how);
-  pause_ = options_.first_retry;
+  // A full disk may take a probe and refuse the next commit: that is still the same failure.
+  pause_ =
+    again ? std::min(std::max(2 * pause_, options_.first_retry), options_.last_retry) : options_.first_retry;
+  if (!status.IsCorruption()) {
+    refused_bytes_ = std::max({refused_bytes_, bytes, std::size_t{1}});
+    unproved_bytes_ = refused_bytes_;
+  }
   next_attempt_ = clock::now() + (status.IsCorruption() ? std::chrono::milliseconds(0) : pause_);
-  if (!first)
+  if (!first || again)
     return {};
   return "the cold store in " + options_.folder.string() + " cannot " + std::string(what) + ": "
          + status.ToString() + "; blocks are computed again until it can";

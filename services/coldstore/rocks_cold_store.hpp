@@ -85,7 +85,8 @@ class rocks_cold_store final : public cold_store {
   // Under the lock.
   bool degraded() const { return slow_ || mend_ != mending::none; }
   /// The disk refused: nothing is written until the store is opened again. @returns what to warn of, or ""
-  std::string refuse(const rocksdb::Status& status, std::string_view what);
+  /// @param bytes what it should have taken
+  std::string refuse(const rocksdb::Status& status, std::string_view what, std::size_t bytes);
   std::uint64_t allowed_garbage() const;
 
   void warn(const std::string& line) const;
@@ -112,7 +113,9 @@ class rocks_cold_store final : public cold_store {
   bool checked_ = false; ///< all records were checked since a merge went well
   bool read_failed_ = false;
   error failure_;
-  std::chrono::milliseconds pause_{0};
+  std::chrono::milliseconds pause_{0}; ///< 0 unless the disk refused and has not proved itself since
+  std::size_t refused_bytes_ = 0;      ///< the greatest commit that it refused since then
+  std::size_t unproved_bytes_ = 0;     ///< what has to be written yet until the disk counts as good again
   clock::time_point next_attempt_;
   bool stop_ = false;
   std::atomic<bool> cancel_merge_{false};

@@ -58,10 +58,17 @@ void rocks_cold_store::run(std::unique_lock<std::mutex>& lock, const std::shared
       counters_.written += job->written;
       counters_.evicted += job->evicted;
       garbage_ += job->dropped_bytes;
-      if (std::exchange(slow_, false))
+      const bool doubted = unproved_bytes_ != 0;
+      unproved_bytes_ -= std::min(unproved_bytes_, job->batch.GetDataSize());
+      const bool proved = doubted && unproved_bytes_ == 0;
+      if (proved) {
+        refused_bytes_ = 0;
+        pause_ = std::chrono::milliseconds(0);
+      }
+      if (std::exchange(slow_, false) || proved)
         line = "the cold store in " + options_.folder.string() + " can write again";
     } else {
-      line = refuse(status, "write");
+      line = refuse(status, "write", job->batch.GetDataSize());
       slow_ = false;
       job->verdict = tl::unexpected<error>(failure_);
     }
@@ -97,7 +104,7 @@ void rocks_cold_store::drop_damaged(std::unique_lock<std::mutex>& lock) {
   if (status.ok())
     return;
   ++counters_.failures;
-  const auto line = refuse(status, "write");
+  const auto line = refuse(status, "write", batch.GetDataSize());
   lock.unlock();
   changed_.notify_all();
   warn(line);
@@ -109,8 +116,9 @@ void rocks_cold_store::mend(std::unique_lock<std::mutex>& lock) {
     pause_ = std::min(std::max(2 * pause_, options_.first_retry), options_.last_retry);
     next_attempt_ = clock::now() + pause_;
   };
+  const auto bytes = refused_bytes_;
   lock.unlock();
-  const bool takes = cold_database::disk_takes_writes(options_);
+  const bool takes = cold_database::disk_takes_writes(options_, bytes);
   lock.lock();
   if (!takes)
     return later();
@@ -143,10 +151,13 @@ void rocks_cold_store::mend(std::unique_lock<std::mutex>& lock) {
   if (how == mending::empty)
     fresh->damaged = std::max<std::uint64_t>(index_.blocks(), 1);
   take(std::move(*fresh));
+  // What refused has to take as much again before it counts as good.
+  const bool good = unproved_bytes_ == 0;
   lock.unlock();
   changed_.notify_all();
-  warn("the cold store in " + options_.folder.string()
-       + (how == mending::empty ? " was damaged and is emptied; it can write again" : " can write again"));
+  if (good || how == mending::empty)
+    warn("the cold store in " + options_.folder.string()
+         + (how == mending::empty ? " was damaged and is emptied; it can write again" : " can write again"));
   lock.lock();
 }
 
@@ -253,7 +264,7 @@ void rocks_cold_store::merge(std::unique_lock<std::mutex>& lock) {
     merge_from_ = std::max(allowed / 2, garbage_ + allowed / 8);
   } else if (!status.IsIncomplete() && !stop_) {
     ++counters_.failures;
-    line = refuse(status, "merge its files");
+    line = refuse(status, "merge its files", options_.write_buffer_bytes);
   }
   lock.unlock();
   changed_.notify_all();

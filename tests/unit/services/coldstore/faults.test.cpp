@@ -86,9 +86,9 @@ class faulty_store {
     return warnings_;
   }
   void wait_until_back() {
-    for (int i = 0; i < 4000 && store_->stats().degraded; ++i)
+    for (int i = 0; i < 4000 && store_->stats().refusing; ++i)
       std::this_thread::sleep_for(5ms);
-    REQUIRE_FALSE(store_->stats().degraded);
+    REQUIRE_FALSE(store_->stats().refusing);
     // The line comes behind the state.
     for (int i = 0; i < 200 && warnings().empty(); ++i)
       std::this_thread::sleep_for(5ms);
@@ -140,6 +140,11 @@ TEST_CASE("a full disk refuses blocks, gives those that are there, and is writte
   CHECK(read_right(*store, lost) == store->known(lost.names));
   REQUIRE(store->write(lost.blocks()));
   CHECK(read_right(*store, lost) == lost.names.size());
+  for (std::uint32_t i = 300; i < 320 && store->stats().degraded; ++i)
+    REQUIRE(store->write(text(i, 10).blocks()));
+  CHECK_FALSE(store->stats().degraded);
+  for (int i = 0; i < 400 && store.warnings().size() < 2; ++i)
+    std::this_thread::sleep_for(5ms);
   CHECK(store.warnings().size() == 2);
   const auto stats = store->stats();
   store.stop();
@@ -148,6 +153,38 @@ TEST_CASE("a full disk refuses blocks, gives those that are there, and is writte
   CHECK(store->stats().bytes == stats.bytes);
   CHECK(read_right(*store, before) == 10);
   CHECK(read_right(*store, lost) == lost.names.size());
+}
+
+TEST_CASE("a disk that takes a probe and refuses the next commit is one failure, and one line") {
+  faulty_store store;
+  REQUIRE(store->write(text(1, 10).blocks()));
+  for (std::uint32_t i = 2; i < 12; ++i) {
+    store.disk().fail_appends(IOStatus::NoSpace("full"), 3000);
+    CHECK(code(store->write(text(i, 60).blocks())) == errc::resource_exhausted);
+    store.disk().heal();
+    store.wait_until_back();
+    CHECK(store->stats().degraded);
+  }
+  CHECK(store.warnings().size() == 1);
+  REQUIRE(store->write(text(20, 61).blocks()));
+  CHECK_FALSE(store->stats().degraded);
+  for (int i = 0; i < 400 && store.warnings().size() < 2; ++i)
+    std::this_thread::sleep_for(5ms);
+  REQUIRE(store.warnings().size() == 2);
+  CHECK(store.warnings()[1].find("can write again") != std::string::npos);
+}
+
+TEST_CASE("a disk with room for less than the commit that it refused is not written again") {
+  faulty_store store;
+  REQUIRE(store->write(text(1, 10).blocks()));
+  const auto room = 100 * small_record;
+  for (int i = 0; i < 20; ++i) {
+    store.disk().fail_appends(IOStatus::NoSpace("full"), room);
+    static_cast<void>(store->write(text(2, 200).blocks()));
+    std::this_thread::sleep_for(20ms);
+    REQUIRE(store->stats().refusing);
+  }
+  CHECK(store.warnings().size() == 1);
 }
 
 TEST_CASE("after a failed sync the store finds out what is there") {
@@ -184,10 +221,10 @@ TEST_CASE("a failed eviction leaves counters that are true again once the disk i
     for (int i = 0; i < 6; ++i)
       static_cast<void>(store->write(all[random() % all.size()].blocks()));
     environment.disk->heal();
-    for (int i = 0; i < 4000 && store->stats().degraded; ++i)
+    for (int i = 0; i < 4000 && store->stats().refusing; ++i)
       std::this_thread::sleep_for(5ms);
     const auto stats = store->stats();
-    REQUIRE_FALSE(stats.degraded);
+    REQUIRE_FALSE(stats.refusing);
     REQUIRE(stats.blocks == known_of(*store, all));
     REQUIRE(stats.bytes == stats.blocks * small_record);
     REQUIRE(stats.bytes <= options.limit_bytes);
@@ -276,10 +313,13 @@ TEST_CASE("a real disk that is full, and one that is read-only") {
     CHECK(code(answer) == errc::resource_exhausted);
     CHECK(read_right(*store, first) == 40);
     CHECK(::mount("tmpfs", place.c_str(), "tmpfs", MS_REMOUNT, "size=8m") == 0);
-    for (int i = 0; i < 4000 && store->stats().degraded; ++i)
+    for (int i = 0; i < 4000 && store->stats().refusing; ++i)
       std::this_thread::sleep_for(5ms);
-    CHECK_FALSE(store->stats().degraded);
+    CHECK_FALSE(store->stats().refusing);
     CHECK(store->write(text(200, 40).blocks()));
+    for (std::uint32_t i = 201; i < 220 && store->stats().degraded; ++i)
+      CHECK(store->write(text(i, 40).blocks()));
+    CHECK_FALSE(store->stats().degraded);
     CHECK(read_right(*store, text(200, 40)) == 40);
     store.reset();
     CHECK(warnings.size() == 2);
