@@ -368,11 +368,11 @@ std::size_t load(star_hub& hub, std::size_t at_once, std::uint64_t requests, std
   return wrong;
 }
 
-/// A mesh with two workers that are fast enough for any load.
+/// A mesh with two workers that have room for any load.
 struct loaded_mesh {
   worker_system actors;
   star_hub hub{quick()};
-  workers all{actors.system, hub, {.capacity = 64, .most = 16, .step = 1ms}};
+  workers all{actors.system, hub, {.capacity = 512, .most = 16, .step = 1ms}};
   std::mt19937_64 random{1};
 
   loaded_mesh() {
