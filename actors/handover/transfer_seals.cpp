@@ -1,13 +1,7 @@
 #include "actors/handover/transfer_seals.hpp"
 
+#include "actors/cache/page_hashing.hpp"
 #include "messages/check.hpp"
-
-// Whole pages are hashed here: with the widest vectors that the processor has, of which the library chooses.
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
-#if defined(__x86_64__)
-#include <xxh_x86dispatch.h>
-#endif
 
 #include <array>
 

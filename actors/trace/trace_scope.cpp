@@ -1,5 +1,7 @@
 #include "actors/trace/trace_scope.hpp"
 
+#include "messages/held_message.hpp"
+
 #include <caf/abstract_actor.hpp>
 #include <caf/message.hpp>
 
@@ -16,21 +18,15 @@ namespace {
 thread_local trace_context current;
 
 /// A request on its way between two actors, with the trace for which it was sent.
-class traced_request final : public caf::mailbox_element {
+class traced_request final : public held_message {
  public:
   traced_request(caf::mailbox_element& what, const trace_context& trace)
-    : caf::mailbox_element(std::move(what.sender), what.mid, std::move(what.stages)),
-      content_(what.move_content_to_message()), trace_(trace) {}
+    : held_message(std::move(what.sender), what.mid, std::move(what.stages), what.move_content_to_message()),
+      trace_(trace) {}
 
   const trace_context& trace() const { return trace_; }
 
-  caf::type_erased_tuple& content() override { return content_; }
-  const caf::type_erased_tuple& content() const override { return content_.content(); }
-  caf::message move_content_to_message() override { return std::move(content_); }
-  caf::message copy_content_to_message() const override { return content_; }
-
  private:
-  caf::message content_;
   trace_context trace_;
 };
 

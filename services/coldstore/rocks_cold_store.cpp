@@ -262,6 +262,10 @@ std::uint64_t rocks_cold_store::allowed_garbage() const {
   return std::max<std::uint64_t>(options_.limit_bytes / 4, 2 * options_.write_buffer_bytes);
 }
 
+std::chrono::milliseconds rocks_cold_store::longer_pause() const {
+  return std::min(std::max(2 * pause_, options_.first_retry), options_.last_retry);
+}
+
 std::string rocks_cold_store::refuse(
   const rocksdb::Status& status, std::string_view what, std::size_t bytes) {
   const bool first = mend_ == mending::none;
@@ -279,8 +283,7 @@ std::string rocks_cold_store::refuse(
   }
   mend_ = std::max(mend_, how);
   // A full disk may take a probe and refuse the next commit: that is still the same failure.
-  pause_ =
-    again ? std::min(std::max(2 * pause_, options_.first_retry), options_.last_retry) : options_.first_retry;
+  pause_ = again ? longer_pause() : options_.first_retry;
   if (!status.IsCorruption()) {
     refused_bytes_ = std::max({refused_bytes_, bytes, std::size_t{1}});
     unproved_bytes_ = refused_bytes_;

@@ -88,6 +88,8 @@ class rocks_cold_store final : public cold_store {
   /// @param bytes what it should have taken
   std::string refuse(const rocksdb::Status& status, std::string_view what, std::size_t bytes);
   std::uint64_t allowed_garbage() const;
+  /// Before the next attempt, when one was in vain.
+  std::chrono::milliseconds longer_pause() const;
 
   void warn(const std::string& line) const;
 

@@ -113,7 +113,7 @@ void rocks_cold_store::drop_damaged(std::unique_lock<std::mutex>& lock) {
 
 void rocks_cold_store::mend(std::unique_lock<std::mutex>& lock) {
   const auto later = [&] {
-    pause_ = std::min(std::max(2 * pause_, options_.first_retry), options_.last_retry);
+    pause_ = longer_pause();
     next_attempt_ = clock::now() + pause_;
   };
   const auto bytes = refused_bytes_;

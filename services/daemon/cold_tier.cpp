@@ -18,7 +18,10 @@ bool is_a_mistake(errc code) {
 /// In place of a store that could not be opened: it holds nothing, and says that it takes nothing.
 class refusing_store final : public cold_store {
  public:
-  explicit refusing_store(std::uint64_t limit_bytes) { stats_.limit_bytes = limit_bytes; }
+  explicit refusing_store(std::uint64_t limit_bytes) {
+    stats_.limit_bytes = limit_bytes;
+    stats_.degraded = true;
+  }
 
   std::size_t known(std::span<const block_identity>) const override { return 0; }
   std::size_t read(std::span<const block_identity>, std::span<const std::span<std::byte>>) override {
@@ -27,11 +30,7 @@ class refusing_store final : public cold_store {
   result<void> write(std::span<const cold_block>) override {
     return fail(errc::io, "the cold store could not be opened when the node started");
   }
-  cold_stats stats() const override {
-    auto out = stats_;
-    out.degraded = true;
-    return out;
-  }
+  cold_stats stats() const override { return stats_; }
 
  private:
   cold_stats stats_;

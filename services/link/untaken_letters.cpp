@@ -1,5 +1,7 @@
 #include "services/link/untaken_letters.hpp"
 
+#include "messages/held_message.hpp"
+
 #include <caf/message_id.hpp>
 
 #include <algorithm>
@@ -7,11 +9,10 @@
 
 namespace godwit::link {
 
-class untaken_letters::letter final : public caf::mailbox_element {
+class untaken_letters::letter final : public held_message {
  public:
   letter(caf::message content, balance& freed, std::int64_t places)
-    : caf::mailbox_element(nullptr, caf::make_message_id(), {}), content_(std::move(content)), freed_(freed),
-      places_(places) {}
+    : held_message(nullptr, caf::make_message_id(), {}, std::move(content)), freed_(freed), places_(places) {}
   ~letter() override {
     // Before the end of whoever handed it out this is never above 0.
     if (freed_.fetch_sub(places_, std::memory_order_acq_rel) == places_)
@@ -20,13 +21,7 @@ class untaken_letters::letter final : public caf::mailbox_element {
   letter(const letter&) = delete;
   letter& operator=(const letter&) = delete;
 
-  caf::type_erased_tuple& content() override { return content_; }
-  const caf::type_erased_tuple& content() const override { return content_.content(); }
-  caf::message move_content_to_message() override { return std::move(content_); }
-  caf::message copy_content_to_message() const override { return content_; }
-
  private:
-  caf::message content_;
   balance& freed_;
   const std::int64_t places_;
 };

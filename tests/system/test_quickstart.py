@@ -153,7 +153,7 @@ class Quickstart(unittest.TestCase):
         # The real apt-get with lists of its own, which are empty, and which may only read lists.
         state = self.home / "apt"
         (state / "lists" / "partial").mkdir(parents=True)
-        (state / "sources.list").write_text("deb http://deb.debian.org/debian bookworm main\n")
+        (state / "sources.list").write_text("deb http://packages.invalid/debian bookworm main\n")
         (state / "apt.conf").write_text(f'Dir::State "{state}";\nDir::Cache "{state}";\nDir::Etc::sourcelist "{state}/sources.list";\n'
                                         'Dir::Etc::sourceparts "/dev/null";\nAPT::Sandbox::User "root";\n')
         self.stand_in("apt-get", f'[ "$1" = update ] && exec {apt_get} "$@"\necho "{FORBIDDEN_SAYS}"; exit 99')
