@@ -10,9 +10,8 @@ namespace godwit {
 /// A message on its way to a mailbox, for those that carry something beside its content.
 class held_message : public caf::mailbox_element {
  public:
-  held_message(
-    caf::strong_actor_ptr sender, caf::message_id id, forwarding_stack stages, caf::message content)
-    : caf::mailbox_element(std::move(sender), id, std::move(stages)), content_(std::move(content)) {}
+  held_message(caf::strong_actor_ptr from, caf::message_id id, forwarding_stack onward, caf::message content)
+    : caf::mailbox_element(std::move(from), id, std::move(onward)), content_(std::move(content)) {}
 
   caf::type_erased_tuple& content() override { return content_; }
   const caf::type_erased_tuple& content() const override { return content_.content(); }
